@@ -57,7 +57,12 @@ class Folder:
         FileSystem.exchange(cast("FileSystem", self), name, content)
 
     def read(self, name: str) -> bytes:
+        self._check_there(name)
         return self.path(name).read_bytes()
+
+    def _check_there(self, name: str) -> None:
+        if not self.path(name).exists():
+            raise HadoopError(f"File does not exist: {name}")
 
     @contextmanager
     def open_writer(self, name: str, block_bytes: int | None = None) -> Iterator[Callable[[bytes], None]]:
@@ -66,9 +71,11 @@ class Folder:
             yield lambda piece: cast("None", file.write(piece))
 
     def download(self, name: str, local: Path) -> None:
+        self._check_there(name)
         shutil.copyfile(self.path(name), local)
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
+        self._check_there(source)
         if self.path(target).exists() and not overwrite:
             raise HadoopError(f"{target} exists")
         self.path(source).rename(self.path(target))
@@ -81,7 +88,7 @@ def played_hdfs(root: Path, monkeypatch: pytest.MonkeyPatch) -> FileSystem:
     """A FileSystem for whoever keeps images."""
 
     def chunks(filesystem: Folder, name: str) -> Generator[bytes, None, None]:
-        content = filesystem.path(name).read_bytes()
+        content = filesystem.read(name)
         yield from (content[begin : begin + PIECE_BYTES] for begin in range(0, len(content), PIECE_BYTES))
 
     monkeypatch.setattr(layer_blobs, "chunks", chunks)

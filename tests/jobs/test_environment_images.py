@@ -189,6 +189,24 @@ def test_an_image_is_of_what_its_environment_meant_when_it_was_made(hdfs: FileSy
         environment_image.find(hdfs, "words@1")
 
 
+def test_to_find_the_image_of_an_environment_no_record_of_another_is_read(
+    hdfs: FileSystem, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(hdfs, tree)
+    image = environment_image.add(hdfs, "words@1", "base").image.id
+    asked: list[str] = []
+    read = hdfs.read
+
+    def note(name: str) -> bytes:
+        asked.append(name)
+        return read(name)
+
+    monkeypatch.setattr(hdfs, "read", note)
+
+    assert environment_image.find(hdfs, "words@1").image == image
+    assert [name for name in asked if "/images/" in name] == []
+
+
 def test_of_several_images_of_an_environment_one_is_to_be_named(hdfs: FileSystem, tree: Path) -> None:
     keep(hdfs, tree)
     other = configuration_of([BASE], config={})

@@ -274,6 +274,22 @@ def test_what_fails_for_a_layer_that_hdfs_does_not_bring_says_so(
         raise ConnectionAbortedError("Docker says: unexpected EOF")
 
 
+def test_what_fails_as_the_image_was_taken_out_says_so(hdfs: FileSystem) -> None:
+    image = digest_of(CONFIGURATION)
+    serving = image_store.serve(hdfs, OWNERS, image, print)
+    assert serving is not None
+
+    said = f"^the image {image} was taken out of HDFS meanwhile: "
+    with pytest.raises(BoxError, match=said) as told, serving as place:
+        image_store.remove(hdfs, image)
+        with closing(http.client.HTTPConnection("127.0.0.1", place.port, timeout=20)) as connection:
+            connection.request("GET", f"/v2/{place.name}/blobs/{digest(LAYERS[0])}")
+            with pytest.raises(http.client.IncompleteRead):
+                connection.getresponse().read()
+        raise ConnectionAbortedError("Docker says: unexpected EOF")
+    assert "nodewise task image add" in told.value.remedy
+
+
 def test_an_operator_serves_all_images_until_ctrl_c(
     hdfs: FileSystem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

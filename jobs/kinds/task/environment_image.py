@@ -71,18 +71,18 @@ def find(filesystem: FileSystem, env: str) -> Laid:
             "a box of Docker takes no packed environment", remedy="name one that `nodewise env make` has made"
         )
     manifest = _manifest(filesystem, env)
-    found = [one for one in image_store.kept_images(filesystem) if one.environment == manifest.digest]
+    found = image_store.find_made_of(filesystem, manifest.digest)
     if not found:
         raise JobError(
             f"there is no image of {manifest.name}@{manifest.version} as it is now",
             remedy=f"an operator makes one by `nodewise task image add --env {manifest.name}@{manifest.version}`",
         )
     if len(found) > 1:
-        names = ", ".join(f"{one.name}@{one.id}" for one in found)
+        names = ", ".join(f"{one.name}@{one.id}" for one in image_store.kept_images(filesystem) if one.id in found)
         raise JobError(
             f"{manifest.name}@{manifest.version} has {len(found)} images", remedy=f"name one by --image: {names}"
         )
-    return Laid(image=found[0].id, requires=manifest.requires)
+    return Laid(image=found[0], requires=manifest.requires)
 
 
 def _manifest(filesystem: FileSystem, env: str) -> Manifest:

@@ -1,9 +1,14 @@
 """Images for boxes in HDFS, by their ids: an operator adds them, and nodes that do not have one take it from here.
 
-images/HEX.json        what people know of an image
-images/HEX.manifest    what it is made of (boxes.broker.manifest); its parts are in images/blobs
-images/parts/HEX       which layer a part of an environment has become
-images/HEX.tar         its archive, of an image that an earlier version of nodewise has added
+images/HEX.json          what people know of an image
+images/HEX.manifest      what it is made of (boxes.broker.manifest); its layers are in images/blobs
+images/HEX.DIGEST.env    it was made of the environment of this digest
+images/HEX.tar           its archive, of an image that an earlier version of nodewise has added
+images/parts/HEX         which layer a part of an environment has become
+
+Whoever adds writes the manifest, looks whether all that it names is there, and writes what people know last; then it
+looks whether the manifest is still there. Whoever removes deletes the manifest first (see LayerBlobs for the layers).
+So of two at once, one sees the other, and no image is half there.
 """
 
 from __future__ import annotations
@@ -12,8 +17,8 @@ import errno
 import io
 import json
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -26,15 +31,17 @@ from environments.errors import EnvError
 from environments.image_files import ImageFiles, read_image
 from environments.zstd import Pieces
 from hadoop.client.filesystem import FileSystem
+from hadoop.errors import HadoopError
 from jobs.errors import JobError
-from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs
+from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs, Needed, read_there
 from jobs.kinds.task.images.part_layers import PartLayers
 from jobs.kinds.task.images.pull_server import PulledImage, PullServer
 
 FOLDER = "images"
 """In the owner's folder in HDFS: of each image its manifest and what is known of it."""
-_KNOWN, _MANIFEST = ".json", ".manifest"
+_KNOWN, _MANIFEST, _ARCHIVE, _ENVIRONMENT = ".json", ".manifest", ".tar", ".env"
 _MEND = "an operator takes the image out by `nodewise task image rm`, with all that share the layer, and adds it again"
+_ADD_AGAIN = "an operator adds it again by `nodewise task image add`"
 
 
 @dataclass(frozen=True)
@@ -62,27 +69,36 @@ class Added(NamedTuple):
 
 def check_there(filesystem: FileSystem, image: str) -> None:
     """JobError when an image was not added."""
-    folder = owners_folder(filesystem)
-    if not any(filesystem.exists(path) for path in (_manifest(folder, image), _archive(folder, image))):
+    if not _is_there(filesystem, owners_folder(filesystem), image):
         raise JobError(f"there is no image {image}", remedy="`nodewise task image list` shows which there are")
 
 
 def fetch(filesystem: FileSystem, folder: str, image: str, archive: Path) -> None:
-    """Bring an image's archive to this machine; `folder` is the owner's. HadoopError when it is not there any more."""
-    kept = find(filesystem, folder, image)
-    if kept is None:
-        filesystem.download(_archive(folder, image), archive)
-    else:
-        _write_archive(kept, archive)
+    """Bring an image's archive to this machine; `folder` is the owner's. BoxError when it is not there any more."""
+    try:
+        kept = find(filesystem, folder, image)
+        if kept is None:
+            filesystem.download(_archive(folder, image), archive)
+        else:
+            _write_archive(kept, archive)
+    except HadoopError as error:
+        _refuse_gone(filesystem, folder, image, error)
+        raise
 
 
 def find(filesystem: FileSystem, folder: str, image: str) -> PulledImage | None:
     """What is served of an image; None when it is kept as an archive, or not at all."""
-    if not filesystem.exists(_manifest(folder, image)):
-        return None
     blobs = LayerBlobs(filesystem, f"{folder}/{FOLDER}")
-    sizes = [one["size"] for one in json.loads(filesystem.read(_manifest(folder, image)))["layers"]]
-    return PulledImage(filesystem.read(blobs.configuration(image)), sizes, blobs.read_layer)
+    manifest = read_there(filesystem, _manifest(folder, image))
+    if manifest is None:
+        return None
+    try:
+        configuration = filesystem.read(blobs.configuration(image))
+    except HadoopError:
+        if filesystem.exists(_manifest(folder, image)):
+            raise
+        return None  # somebody has removed it just now
+    return PulledImage(configuration, [one["size"] for one in json.loads(manifest)["layers"]], blobs.read_layer)
 
 
 def serve(
@@ -94,7 +110,7 @@ def serve(
     what HDFS said if it did not bring one.
     """
     kept = find(filesystem, folder, image)
-    return None if kept is None else _serving(kept, say)
+    return None if kept is None else _serving(kept, say, lambda why: _refuse_gone(filesystem, folder, image, why))
 
 
 def find_all(filesystem: FileSystem) -> Mapping[KeptImage, PulledImage]:
@@ -105,7 +121,9 @@ def find_all(filesystem: FileSystem) -> Mapping[KeptImage, PulledImage]:
 
 
 @contextmanager
-def _serving(kept: PulledImage, say: Callable[[str], None]) -> Iterator[Served]:
+def _serving(
+    kept: PulledImage, say: Callable[[str], None], refuse_gone: Callable[[Exception], None]
+) -> Iterator[Served]:
     name = token_hex(16)
     with PullServer({name: kept}) as server:
         try:
@@ -114,6 +132,7 @@ def _serving(kept: PulledImage, say: Callable[[str], None]) -> Iterator[Served]:
             if server.damaged:
                 raise BoxError(" and ".join(server.damaged.values()), _MEND) from error
             if server.failed:
+                refuse_gone(error)
                 raise OSError(errno.EIO, " and ".join(server.failed.values())) from error
             raise
         fetched, layers = len(server.asked), len(kept.layers)
@@ -142,13 +161,21 @@ def _add(filesystem: FileSystem, files: ImageFiles, name: str) -> Added:
 
 
 def keep(filesystem: FileSystem, kept: KeptImage, configuration: bytes, sizes: Sequence[int]) -> KeptImage:
-    """Let tasks name an image whose layers are in HDFS; JobError when one is not there any more."""
+    """Let tasks name an image whose layers are in HDFS; JobError when somebody removes one of them meanwhile."""
     folder, blobs = owners_folder(filesystem), blobs_of(filesystem)
+    manifest, about = _manifest(folder, kept.id), _about(folder, kept.id)
     blobs.put_configuration(kept.id, configuration)
-    if not all(map(blobs.has_layer, layers_of(configuration))):
+    filesystem.exchange(manifest, manifest_of(configuration, sizes))
+    if not blobs.has_all(kept.id, layers_of(configuration)):
+        if not filesystem.exists(about):  # else it was added before
+            filesystem.delete(manifest)
         raise JobError("somebody has removed an image with the same layers meanwhile", remedy="add it again")
-    filesystem.exchange(_manifest(folder, kept.id), manifest_of(configuration, sizes))  # what is listed can be served
-    filesystem.exchange(_about(folder, kept.id), json.dumps(asdict(kept)).encode())
+    if kept.environment:
+        filesystem.exchange(_made_of(folder, kept.id, kept.environment), b"")
+    filesystem.exchange(about, json.dumps(asdict(kept)).encode())
+    if not filesystem.exists(manifest):
+        _delete_all_of(filesystem, folder, kept.id)
+        raise JobError("somebody has removed the image meanwhile", remedy="add it again")
     filesystem.delete(_archive(folder, kept.id))
     return kept
 
@@ -173,35 +200,72 @@ def find_named(filesystem: FileSystem, name: str) -> KeptImage:
     return found[0]
 
 
+def find_made_of(filesystem: FileSystem, environment: str) -> list[str]:
+    """The ids of the images that were made of an environment, by its digest."""
+    names = {one.name for one in filesystem.entries(f"{owners_folder(filesystem)}/{FOLDER}")}
+    ending = f".{environment}{_ENVIRONMENT}"
+    found = (name.removesuffix(ending) for name in names if name.endswith(ending))
+    return sorted(f"sha256:{one}" for one in found if _is_whole(one, names))
+
+
 def kept_images(filesystem: FileSystem) -> Sequence[KeptImage]:
     """All that were added, by name."""
     folder = f"{owners_folder(filesystem)}/{FOLDER}"
-    names = [one.name for one in filesystem.entries(folder) if one.name.endswith(_KNOWN)]
-    found = [KeptImage(**json.loads(filesystem.read(f"{folder}/{name}"))) for name in names]
+    names = {one.name for one in filesystem.entries(folder)}
+    whole = [name for name in names if name.endswith(_KNOWN) and _is_whole(name.removesuffix(_KNOWN), names)]
+    contents = [read_there(filesystem, f"{folder}/{name}") for name in whole]
+    found = [KeptImage(**json.loads(content)) for content in contents if content]
     return sorted(found, key=lambda one: (one.name, one.id))
 
 
 def remove(filesystem: FileSystem, image: str) -> None:
     """Forget an image, with the layers that no other has; nodes that have it keep it. JobError when it is not there."""
-    check_there(filesystem, image)
     folder = owners_folder(filesystem)
-    for path in (_about(folder, image), _manifest(folder, image), _archive(folder, image)):
-        filesystem.delete(path)
-    left = [f"sha256:{hexadecimal}" for hexadecimal in _kept_by_layers(filesystem, folder)]
-    manifests = [json.loads(filesystem.read(_manifest(folder, one))) for one in left]
-    digests = {layer["digest"] for manifest in manifests for layer in manifest["layers"]}
-    blobs_of(filesystem).remove_unneeded(left, digests)
+    if not filesystem.exists(_about(folder, image)):  # without a manifest when somebody was interrupted here
+        check_there(filesystem, image)
+    filesystem.delete(_manifest(folder, image))
+    _delete_all_of(filesystem, folder, image)
+    digests = blobs_of(filesystem).remove_unneeded(lambda: _find_needed(filesystem, folder))
     part_layers_of(filesystem).remove_unneeded(digests)
+
+
+def _delete_all_of(filesystem: FileSystem, folder: str, image: str) -> None:
+    """All that is known of an image; its layers stay."""
+    place, begin = f"{folder}/{FOLDER}", f"{image.removeprefix('sha256:')}."
+    for name in (one.name for one in filesystem.entries(place)):
+        if name.startswith(begin) and name.endswith((_KNOWN, _ENVIRONMENT, _ARCHIVE)):
+            filesystem.delete(f"{place}/{name}")
+
+
+def _find_needed(filesystem: FileSystem, folder: str) -> Needed:
+    """The images that are kept by layers, and the digests of these."""
+    names = [one.name for one in filesystem.entries(f"{folder}/{FOLDER}") if one.name.endswith(_MANIFEST)]
+    found = {name: read_there(filesystem, f"{folder}/{FOLDER}/{name}") for name in names}
+    manifests = {name: json.loads(content) for name, content in found.items() if content}
+    digests = {layer["digest"] for manifest in manifests.values() for layer in manifest["layers"]}
+    return Needed({f"sha256:{name.removesuffix(_MANIFEST)}" for name in manifests}, digests)
+
+
+def _is_whole(hexadecimal: str, names: Collection[str]) -> bool:
+    """Whether all that belongs to an image is among the files."""
+    ways = (f"{hexadecimal}{_MANIFEST}", f"{hexadecimal}{_ARCHIVE}")
+    return f"{hexadecimal}{_KNOWN}" in names and any(one in names for one in ways)
+
+
+def _is_there(filesystem: FileSystem, folder: str, image: str) -> bool:
+    return any(filesystem.exists(path) for path in (_manifest(folder, image), _archive(folder, image)))
+
+
+def _refuse_gone(filesystem: FileSystem, folder: str, image: str, why: Exception) -> None:
+    """BoxError when somebody has taken an image out; nothing where HDFS does not tell."""
+    with suppress(HadoopError):
+        if not _is_there(filesystem, folder, image):
+            raise BoxError(f"the image {image} was taken out of HDFS meanwhile", _ADD_AGAIN) from why
 
 
 def owners_folder(filesystem: FileSystem) -> str:
     """Where all that is kept of this user's work lies."""
     return f"{filesystem.home()}/.nodewise"
-
-
-def _kept_by_layers(filesystem: FileSystem, folder: str) -> list[str]:
-    names = [one.name for one in filesystem.entries(f"{folder}/{FOLDER}")]
-    return [name.removesuffix(_MANIFEST) for name in names if name.endswith(_MANIFEST)]
 
 
 def _write_archive(kept: PulledImage, archive: Path) -> None:
@@ -237,7 +301,11 @@ def _manifest(folder: str, image: str) -> str:
 
 
 def _archive(folder: str, image: str) -> str:
-    return _path(folder, image, ".tar")
+    return _path(folder, image, _ARCHIVE)
+
+
+def _made_of(folder: str, image: str, environment: str) -> str:
+    return _path(folder, image, f".{environment}{_ENVIRONMENT}")
 
 
 def _path(folder: str, image: str, suffix: str) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
-from typing import IO
+from typing import IO, NamedTuple
 
 from environments.zstd import Pieces, Write, compressing, unpacking
 from hadoop.client.append_stream import chunks
@@ -21,6 +21,13 @@ from jobs.errors import JobError
 FOLDER = "blobs"
 PIECE_BYTES = 1 << 20
 _LAYER = ".tar.zst"
+
+
+class Needed(NamedTuple):
+    """What images are there, and the digests of their layers."""
+
+    images: Collection[str]
+    digests: Collection[str]
 
 
 class Damaged(Exception):
@@ -45,11 +52,15 @@ class LayerBlobs:
     def put_configuration(self, image: str, content: bytes) -> None:
         """Keep a configuration."""
         self._filesystem.make_folder(self._folder)
-        self._filesystem.write(self.configuration(image), content)
+        self._filesystem.exchange(self.configuration(image), content)
 
     def has_layer(self, digest: str) -> bool:
         """Whether it is there."""
         return self._filesystem.exists(self.layer(digest))
+
+    def has_all(self, image: str, digests: Collection[str]) -> bool:
+        """Whether the configuration and these layers are there."""
+        return self._filesystem.exists(self.configuration(image)) and all(map(self.has_layer, digests))
 
     def put_layer(self, digest: str, content: IO[bytes] | Pieces) -> int:
         """Read a layer to its end, keep it unless it is there, and return its bytes, as unpacked as they came.
@@ -93,12 +104,48 @@ class LayerBlobs:
         if held:
             yield held
 
-    def remove_unneeded(self, images: Collection[str], digests: Collection[str]) -> None:
-        """Delete the configurations and layers of all other images than these."""
-        needed = {self.configuration(image) for image in images} | {self.layer(digest) for digest in digests}
+    def remove_unneeded(self, find_needed: Callable[[], Needed]) -> Collection[str]:
+        """Delete what no image needs any more; the digests of the layers that are needed.
+
+        Files are put away before they are deleted, and what an image needs that was added meanwhile is put back: who
+        adds an image looks for its layers after it can be seen to need them.
+        """
+        away = self._put_away(self._paths(find_needed()))
+        needed = find_needed()
+        kept = self._paths(needed)
+        for path, draft in away.items():
+            if path in kept:
+                self._put_back(draft, path)
+            else:
+                self._filesystem.delete(draft)
+        return needed.digests
+
+    def _paths(self, needed: Needed) -> set[str]:
+        return {*map(self.configuration, needed.images), *map(self.layer, needed.digests)}
+
+    def _put_away(self, needed: Collection[str]) -> dict[str, str]:
+        """Rename all but these; by path, the name that a file has now."""
+        away: dict[str, str] = {}
         for one in self._filesystem.entries(self._folder):
-            if (path := f"{self._folder}/{one.name}") not in needed and one.name.count(".") in (0, 2):  # no draft
-                self._filesystem.delete(path)
+            path = f"{self._folder}/{one.name}"
+            if path not in needed and one.name.count(".") in (0, 2):  # no draft
+                draft = f"{path}.{secrets.token_hex(4)}"
+                try:
+                    self._filesystem.rename(path, draft)
+                except HadoopError:
+                    if self._filesystem.exists(path):
+                        raise
+                    continue  # another has put it away
+                away[path] = draft
+        return away
+
+    def _put_back(self, draft: str, path: str) -> None:
+        try:
+            self._filesystem.rename(draft, path)
+        except HadoopError:
+            if not self._filesystem.exists(path):
+                raise
+            self._filesystem.delete(draft)  # another has brought it anew
 
     def _unpacked(self, digest: str) -> Iterator[bytes]:
         with closing(chunks(self._filesystem, self.layer(digest))) as pieces:
@@ -120,3 +167,13 @@ def _pass_on(content: IO[bytes] | Pieces, digest: str, write: Write) -> int:
     if f"sha256:{found.hexdigest()}" != digest:
         raise JobError(f"a layer is not the one that the image names, {digest}", remedy="write the image again")
     return size
+
+
+def read_there(filesystem: FileSystem, path: str) -> bytes | None:
+    """The content of a file, None when there is none, or it is deleted meanwhile; HadoopError."""
+    try:
+        return filesystem.read(path)
+    except HadoopError:
+        if not filesystem.exists(path):
+            return None
+        return filesystem.read(path)  # HDFS has failed, or the file has come meanwhile

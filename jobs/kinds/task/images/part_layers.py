@@ -13,6 +13,7 @@ from typing import NamedTuple
 from environments.layer import RECIPE
 from environments.manifest import Part
 from hadoop.client.filesystem import FileSystem
+from jobs.kinds.task.images.layer_blobs import read_there
 
 FOLDER = "parts"
 _RECORD = re.compile(r"(sha256:[0-9a-f]{64}) (\d{1,18})")
@@ -34,8 +35,7 @@ class PartLayers:
 
     def find(self, part: Part) -> PartLayer | None:
         """What it has become, None when that is not known; the layer may have been removed since."""
-        path = self._record(part)
-        return self._read(path) if self._filesystem.exists(path) else None
+        return self._read(self._record(part))
 
     def keep(self, part: Part, layer: PartLayer) -> None:
         """Note what it has become."""
@@ -53,5 +53,6 @@ class PartLayers:
         return f"{self._folder}/{hashlib.sha256(f'{RECIPE} {part.sha256} {part.at}'.encode()).hexdigest()}"
 
     def _read(self, path: str) -> PartLayer | None:
-        match = _RECORD.fullmatch(self._filesystem.read(path).decode(errors="replace"))
+        content = read_there(self._filesystem, path) or b""
+        match = _RECORD.fullmatch(content.decode(errors="replace"))
         return PartLayer(match[1], int(match[2])) if match else None
