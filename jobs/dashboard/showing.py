@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from hadoop.client.told import tell_end
 from hadoop.errors import HadoopError
 from hadoop.rest.webhdfs import WebHdfs
 from jobs.application import job_record
@@ -106,7 +107,7 @@ def row(known: Known) -> Job:
         progress=application.progress,
         started_at=known.started_at,
         finished_at=known.finished_at,
-        said=application.diagnostics.partition("\n")[0],
+        said=tell_end(application.diagnostics),
         output=next(iter(decision_store.outputs(application.tags)), None),
         kind=kind_of(application.tags),
     )

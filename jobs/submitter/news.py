@@ -111,7 +111,7 @@ def _reason(task: Task, application: Application, state: TaskState, said: str) -
     if state is TaskState.STOPPED:
         return STOPPED
     if state is TaskState.QUEUED:
-        return application.diagnostics.partition("\n")[0]
+        return tell_end(application.diagnostics)
     if application.final == "KILLED":
         return "somebody killed its application in YARN"
     if said:

@@ -13,7 +13,7 @@ from infosvc.wire.fields import answer_of
 from jobs.dashboard.listing import as_snapshot, stored_file
 from jobs.dashboard.path_answers import PolicyPlan, ReplicaCount
 from jobs.dashboard.planning import matrix, plans, replicas
-from jobs.dashboard.showing import report_answer
+from jobs.dashboard.showing import report_answer, row
 from jobs.dashboard.sources.hdfs import plain_path
 from jobs.dashboard.sources.lines import whole_lines
 from jobs.dashboard.sources.yarn import parse_known
@@ -41,6 +41,15 @@ def test_an_application_without_times_or_tags_has_none() -> None:
     known = parse_known({"id": JOB, "state": "ACCEPTED", "finalStatus": "UNDEFINED", "progress": 0, "startedTime": 0})
 
     assert (known.started_at, known.finished_at, known.application.tags) == (None, None, frozenset())
+
+
+def test_the_list_tells_which_file_a_node_could_not_fetch() -> None:
+    told = {"id": JOB, "state": "FAILED", "finalStatus": "FAILED", "progress": 0, "startedTime": 1}
+    file = "{ { hdfs://a:8020/env/part.sqfs, 1, FILE, null },pending,[(container_1)],5,DOWNLOADING}"
+    why = f"Application {JOB} failed 2 times\n[now]Failed to download resource {file} java.io.IOException: No space"
+
+    assert row(parse_known(told | {"diagnostics": why})).said == "its node cannot fetch part.sqfs: No space"
+    assert row(parse_known(told | {"diagnostics": "no room\nat all"})).said == "no room"
 
 
 STATES = {

@@ -43,6 +43,13 @@ def _ended(final: str, diagnostics: str = "") -> Application:
             (TaskState.QUEUED, "Queue's AM resource limit exceeded.", None, None),
         ),
         (
+            replace(APPLICATION, diagnostics=UNFETCHED, attempt=2),
+            False,
+            {},
+            "",
+            (TaskState.QUEUED, "its node cannot fetch part.sqfs: No space left on device", None, None),
+        ),
+        (
             replace(APPLICATION, state="RUNNING", host="127.0.1.11", attempt=2),
             False,
             {},

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from hadoop.client.told import tell_end
 from hadoop.errors import HadoopError
 from jobs.application.job_record import kind_of
 from jobs.application.submit import Submitter
@@ -42,7 +43,7 @@ def stop(home: Path, /, job_id: str, as_json: bool, **hadoop: Any) -> None:
     check(submitter, job_id)
     ask(submitter, job_id)
     ended = attend.watch(submitter, job_id, progress_console)
-    said = ended.diagnostics.partition("\n")[0]
+    said = tell_end(ended.diagnostics)
     show(as_json, {"job_id": job_id, "final": ended.final, "said": said}, f"{job_id}: {said}")
 
 
