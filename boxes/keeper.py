@@ -34,6 +34,8 @@ _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _END_SECONDS = 10.0
 """How long what was killed may take to be gone: a process that waits for a broken disk does not die."""
 _PAUSE_SECONDS = 0.005
+_AGAIN_SECONDS = 0.02
+"""How soon a program that could not get its signal yet is looked at again."""
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SETTABLE = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -46,6 +48,7 @@ class Keeper:
         self._order = order
         self._wishes = wishes
         self._status: int | None = None
+        self._is_untold = False
         self._terminal: int | None = order["terminal"]
         for descriptor in (order["report"], *order["descriptors"]):
             os.set_inheritable(descriptor, False)
@@ -125,17 +128,25 @@ class Keeper:
     def _obey(self) -> bool:
         """Wait for a wish or the end of a child; False when all has to end."""
         if not self._wishes:
-            ready, _, _ = select.select([0, self._woken], [], [])
+            ready, _, _ = select.select([0, self._woken], [], [], _AGAIN_SECONDS if self._is_untold else None)
             if self._woken in ready:
                 os.read(self._woken, 512)
             if 0 not in ready:
+                if self._is_untold:
+                    self._end_softly()
                 return True
             self._wishes = os.read(0, 512) or HARDLY
         wishes, self._wishes = self._wishes, b""
         if HARDLY in wishes:
             return False
-        _signal_all(signal.SIGTERM)
+        self._end_softly()
         return True
+
+    def _end_softly(self) -> None:
+        """Send SIGTERM to all that would take it; while nobody would, as before a mounted program starts, keep it."""
+        takers = [one for one in descendants(os.getpid()) if _takes(one, signal.SIGTERM)]
+        _signal(takers, signal.SIGTERM)
+        self._is_untold = not takers
 
     def _reap(self) -> None:
         """Take note of every child that has ended, those that the program left behind included."""
@@ -173,10 +184,25 @@ def hand_on(descriptors: Sequence[int]) -> None:
 def _signal_all(number: int) -> list[int]:
     """Send a signal to everything below this process, and return whom it was meant for."""
     found = descendants(os.getpid())
-    for pid in found:
+    _signal(found, number)
+    return found
+
+
+def _signal(pids: Sequence[int], number: int) -> None:
+    for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-    return found
+
+
+def _takes(pid: int, number: int) -> bool:
+    """Whether a process has not ended and does not ignore a signal."""
+    try:
+        lines = Path("/proc", str(pid), "status").read_bytes().splitlines()
+    except OSError:
+        return False
+    told = dict(line.split(b":\t", 1) for line in lines)
+    has_ended = told[b"State"][:1] in b"ZX"
+    return not has_ended and not int(told[b"SigIgn"], 16) >> (number - 1) & 1
 
 
 def descendants(root: int) -> list[int]:

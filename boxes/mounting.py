@@ -12,7 +12,8 @@ place of all of this machine's files (boxes.own_root).
 
 A program in a root also sees what `--see` names, a file or folder of this machine, at the path that it has here.
 
-What stands between ignores SIGTERM, so that the program that gets it, too, has time for its last words.
+What stands between ignores SIGTERM, so that the program that gets it, too, has time for its last words. A box
+(boxes.keeper) keeps a SIGTERM until the program has started.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -55,6 +56,19 @@ def test_nothing_mounts_on_when_the_program_has_ended(part: Path, tmp_path: Path
 
     until(lambda: not subprocess.run(["pgrep", "-f", str(part)], capture_output=True, check=False).stdout)
     assert str(part) not in Path("/proc/mounts").read_text()
+
+
+@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("at", ["/opt/env", "/"])
+def test_a_program_that_is_still_starting_ends_softly(
+    part: Path, root: Path, tmp_path: Path, at: str, number: int
+) -> None:
+    box = create("process")
+    argv, parts = ["sleep", "3600.25"], {at: root if at == "/" else part}
+    box.start(Program(argv, {"PATH": "/usr/bin:/bin"}, tmp_path, Limits(64), parts=parts), Heard())
+    time.sleep(number * 0.01)
+
+    assert box.end(grace=10.0) == Ended(signal=signal.SIGTERM)
 
 
 def test_what_is_not_there_or_no_part_is_told(part: Path, tmp_path: Path) -> None:
