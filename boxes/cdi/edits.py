@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from boxes.cdi.place import CdiError, Place
 
-_AGAIN = "write the file anew, as after each change of the driver"
+_AGAIN = "an operator writes the file anew, as after each change of the driver"
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from boxes.gpus.cards import Wanted, asked, find_obstacle, read_told
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound
+from infosvc.wire.records import Datum, State
 
 GPU = "yarn.io/gpu"
 """What YARN calls a GPU that it counts."""
 CARDS = "gpu_cards"
 """Data name of a node's GPUs, each by itself."""
+MISSING, NOTHING = "driver_missing", "none"
+"""Data name of what CDI files of a node name and is not there, and its value where all is."""
 
 
 def find_lacking(client: InfoClient, wanted: Wanted, counted: Mapping[str, int | None]) -> dict[str, str]:
@@ -21,25 +24,37 @@ def find_lacking(client: InfoClient, wanted: Wanted, counted: Mapping[str, int |
     refuses who asks for some.
 
     It is about what cards are, which does not change by the minute, so an agent that is silent now counts, too. Which
-    are free, YARN knows, and in the end the node itself. The service is not missed where any card will do.
+    are free, YARN knows, and in the end the node itself. A CDI file may be written anew at any moment, so of that only
+    what is fresh counts. The service is not missed where any card will do.
     """
     if not wanted.count:
         return {}
-    try:
-        told = {one.node_name: read_told(one.data_value or "") for one in client.data(CARDS)}
-    except NotFound:
-        told = {}
-    except InfoError:
-        if wanted.is_picky:
-            raise
-        told = {}
+    told = {one.node_name: read_told(one.data_value or "") for one in _values(client, CARDS, wanted)}
+    missing = {one.node_name: _tell_missing(one) for one in _values(client, MISSING, wanted)}
     found = [
-        (node, _find_uncounted(wanted, number) or find_obstacle(wanted, told.get(node)))
+        (node, _find_uncounted(wanted, number) or find_obstacle(wanted, told.get(node)) or missing.get(node, ""))
         for node, number in counted.items()
     ]
     lacking = [(node, why) for node, why in found if why]
     lacking.sort(key=lambda one: (-len(told.get(one[0]) or ()), one[0]))
     return dict(lacking)
+
+
+def _values(client: InfoClient, name: str, wanted: Wanted) -> list[Datum]:
+    try:
+        return list(client.data(name))
+    except NotFound:
+        return []
+    except InfoError:
+        if wanted.is_picky:
+            raise
+        return []
+
+
+def _tell_missing(told: Datum) -> str:
+    if told.state is not State.FRESH or told.data_value in (None, NOTHING):
+        return ""
+    return f"{told.data_value}, so an operator has to write the CDI file anew"
 
 
 def _find_uncounted(wanted: Wanted, counted: int | None) -> str:

@@ -156,11 +156,11 @@ def test_hooks_of_nvidia_for_libraries_are_left_out_and_no_other(folder: Path, w
         ),
         (
             {"containerEdits": {"mounts": [{"hostPath": "/no/lib.so", "containerPath": "/x"}]}},
-            "mounts[0] names /no/lib.so, which is not there: write the file anew",
+            "mounts[0] names /no/lib.so, which is not there: an operator writes the file anew",
         ),
         (
             {"containerEdits": {"deviceNodes": [{"path": "/dev/no"}]}},
-            "deviceNodes[0] names /dev/no, which is not there: write the file anew",
+            "deviceNodes[0] names /dev/no, which is not there: an operator writes the file anew",
         ),
         ({"containerEdits": {"deviceNodes": [{"path": "/etc/hostname"}]}}, "/etc/hostname, which is not a device file"),
         ({"containerEdits": {"deviceNodes": [{"path": "/dev/null", "major": 1, "minor": 5}]}}, "has another number"),

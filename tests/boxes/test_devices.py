@@ -85,7 +85,9 @@ def test_a_driver_that_was_exchanged_without_its_cdi_file_is_refused_by_name(
     install(1)
     (tmp_path / "driver" / "libvendor.so.1.1").rename(tmp_path / "driver" / "libvendor.so.1.2")
 
-    with pytest.raises(BoxError, match=r"vendor.json: .*mounts\[0\] names .*1.1, which is not there: write .* anew"):
+    with pytest.raises(
+        BoxError, match=r"vendor.json: .*mounts\[0\] names .*1.1, which is not there: .* writes the file anew"
+    ):
         run(tmp_path, environment, *OURS)
 
 
@@ -186,6 +188,14 @@ def test_a_program_with_a_card_has_its_driver_and_device_where_they_are_describe
         named = run(tmp_path, environment, *OURS, device=f"nvidia.com/gpu={name}", wished=mine.devices)
 
     assert said == named == (Ended(0), "driver 4 device b'\\x00\\x00\\x00'\n")
+    (tmp_path / "driver").rename(tmp_path / "upgraded")
+    with (
+        take_cards(Wanted(1)) as mine,
+        pytest.raises(
+            BoxError, match=r"vendor.json: .* names .*, which is not there: an operator writes the file anew"
+        ),
+    ):
+        run(tmp_path, environment, *OURS, device=None, wished=mine.devices)
 
 
 @pytest.mark.usefixtures("gpus")

@@ -20,7 +20,7 @@ BY_KIND = {kind: [row for row in ROWS if row["kind"] == kind.value] for kind in 
 IN_SLOTS = BY_KIND[Kind.COLLECTOR] + BY_KIND[Kind.PROCESSOR]
 REGISTERED = {row["data_name"] for row in ROWS}
 # A unit stands in the name: what a name ends with and the unit that it then has.
-TEXTS = ("_architecture", "_cards", "_digest", "_flags", "_model", "_name", "_version")
+TEXTS = ("_architecture", "_cards", "_digest", "_flags", "_missing", "_model", "_name", "_version")
 UNITS = {
     "_ratio": "ratio",
     "_bytes": "bytes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, Unreachable
 from infosvc.wire.records import Kind, Producer
 from infosvc.wire.task_spec import TaskSpec
-from jobs.division.gpu_nodes import CARDS, GPU, find_lacking
+from jobs.division.gpu_nodes import CARDS, GPU, MISSING, find_lacking
 from jobs.errors import JobError
 from jobs.kinds.task.request import order, wanted_gpus
 from jobs.kinds.task.settings import TaskSettings
@@ -80,6 +81,25 @@ def test_where_any_gpu_will_do_yarn_alone_knows_how_many_there_are(client: InfoC
     assert find_lacking(client, wanted, {"silent": 1, "told": 1}) == {}
     client.put_value(CARDS, "told", "no list")
     assert find_lacking(client, wanted, {"told": 1}) == {}
+
+
+def test_a_node_with_a_cdi_file_from_before_an_upgrade_is_left_out(client: InfoClient) -> None:
+    old = "/etc/cdi/nodewise-nvidia.json names /usr/lib/libcuda.so.550.54, which is not there"
+    for node in ("old", "new", "lately"):
+        tell(client, node, ("Tesla T4", 15360, "7.5"))
+    client.put_producer(Producer(MISSING, "", 60, kind=Kind.PROGRAM))
+    for node in ("old", "lately"):
+        client.put_value(MISSING, node, old)
+    client.put_value(MISSING, "new", "none")
+
+    found = find_lacking(client, Wanted(1), {"old": 1, "new": 1, "lately": 1, "silent": 1})
+
+    assert found == dict.fromkeys(("lately", "old"), f"{old}, so an operator has to write the CDI file anew")
+    client.put_value(MISSING, "lately", "none")
+    assert list(find_lacking(client, Wanted(1), {"old": 1, "lately": 1})) == ["old"]
+    client.put_producer(Producer(MISSING, "", 60, ttl=1e-3, kind=Kind.PROGRAM))
+    time.sleep(0.01)
+    assert not find_lacking(client, Wanted(1), {"old": 1}), "it may have been written anew since"
 
 
 def test_a_task_without_gpus_asks_nobody_for_values() -> None:

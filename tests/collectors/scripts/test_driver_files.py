@@ -87,6 +87,42 @@ def test_the_digest_is_that_of_the_file_and_another_after_an_upgrade(
     assert collect("driver_files", **tools, **driver).values != first.values
 
 
+def test_a_cdi_file_from_before_an_upgrade_is_told_until_it_is_written_anew(
+    collect: Collect, tools: dict[str, str], driver: dict[str, str], tmp_path: Path
+) -> None:
+    def missing() -> str:
+        run = collect("driver_missing", **tools, CDI_FOLDERS=f"{tmp_path}/cdi {tmp_path}/run")
+        assert run.status == 0, run.stderr
+        return str(run.stdout.strip())
+
+    def write(folder: str) -> Path:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        file = tmp_path / folder / "nvidia.json"
+        body = json.loads(collect("driver_files", "print", **tools, **driver).stdout)
+        hook = {"hookName": "createContainer", "path": "/no/nvidia-ctk", "args": ["nvidia-ctk", "hook", "chmod"]}
+        file.write_text(json.dumps(body | {"containerEdits": body["containerEdits"] | {"hooks": [hook]}}))
+        return file
+
+    file = write("cdi")
+    (tmp_path / "cdi" / "other.json").write_text('{"kind": "vendor.com/card", "path": "/no/card"}')
+    assert missing() == "none"
+    for library in (tmp_path / "lib").glob("*.so.550.54"):
+        library.unlink()
+    install(tmp_path / "lib", "560.1")
+    assert missing() == f"{file} names {tmp_path}/lib/libcuda.so.550.54, which is not there"
+    write("run")
+    assert missing() == "none", "what a later folder says of a device counts"
+    (tmp_path / "run" / "nvidia.json").unlink()
+    write("cdi")
+    assert missing() == "none"
+    (tmp_path / "dev" / "nvidia1").unlink()
+    assert missing() == f"{file} names {tmp_path}/dev/nvidia1, which is not there"
+    other = tmp_path / "run" / "a file.json"
+    device = {"name": "0", "containerEdits": {"deviceNodes": [{"path": "/no/one"}]}}
+    other.write_text(json.dumps({"kind": "nvidia.com/gpu", "devices": [device]}, indent=1))
+    assert missing() == f"{other} names /no/one, which is not there"
+
+
 def test_nvidias_tool_is_asked_where_it_is(
     collect: Collect, tools: dict[str, str], driver: dict[str, str], tmp_path: Path
 ) -> None:
@@ -104,6 +140,7 @@ def test_nvidias_tool_is_asked_where_it_is(
 def test_a_node_without_a_driver_has_none(collect: Collect, driver: dict[str, str], tmp_path: Path) -> None:
     assert collect("driver_files", **driver | {"LDCONFIG": "/no/ldconfig"}).is_no_data
     assert collect("driver_files", **driver | {"DEV_ROOT": str(tmp_path)}).is_no_data
+    assert collect("driver_missing", CDI_FOLDERS=str(tmp_path)).is_no_data
 
 
 def test_the_recipe_writes_a_file_that_boxes_take(driver: dict[str, str], tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ ABSENT_IN_A_VIRTUAL_MACHINE = (
     "disk_io",
     "disk_sequential",
     "driver_files",
+    "driver_missing",
     "env_cached",
     "gpu_cards",
     "gpu_usage",
