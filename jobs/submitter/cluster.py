@@ -38,6 +38,7 @@ from jobs.kinds.task.request import (
     has_own_files,
     image_id,
     is_bound,
+    needs,
     order,
     start_of,
     task_tag,
@@ -157,8 +158,8 @@ class TaskCluster:
     def note_decision(self, task: Task, application: Application) -> None:
         """Keep in HDFS why a start of a task runs where it runs."""
         sight = self.look()
-        asked = self._needs(task, sight)
         told = self._told(application.application_id)
+        asked = needs(task.spec, told["hosts"]) if "hosts" in told else self._needs(task, sight)
         seat = Seat(
             task_id=task.task_id,
             node_name=application.host,

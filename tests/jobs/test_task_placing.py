@@ -13,13 +13,14 @@ from typing import Any, cast
 import pytest
 
 from environments.manifest import Manifest, Part
+from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from hadoop.rest.resourcemanager import NodeOrder, NodeRoom, parse_order
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import TaskDecision, TaskNews, TaskState
+from infosvc.wire.tasks import Task, TaskDecision, TaskNews, TaskState
 from jobs.application.environments.laid import Laid
 from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.kinds.task.request import order as make_order
@@ -33,6 +34,29 @@ from tests.jobs.played import Hadoop
 
 ROOMS = [NodeRoom("a", 100, 1), NodeRoom("b", 1000, 2), NodeRoom("c", 1000, 2)]
 ORDER = NodeOrder("first", 0.4, (("c", 0.9), ("b", 0.5), ("a", 0.1)))
+
+
+class Kept:
+    """What of HDFS a submitter asks for when it notes a decision."""
+
+    def __init__(self, content: dict[str, bytes]) -> None:
+        self.content = content
+
+    def home(self) -> str:
+        return "/user/me"
+
+    def exists(self, path: str) -> bool:
+        return path in self.content
+
+    def read(self, path: str) -> bytes:
+        return self.content[path]
+
+    def make_folder(self, path: str, mode: int) -> None:
+        assert mode == 0o700, path
+
+    def write(self, path: str, content: bytes, mode: int) -> None:
+        assert mode == 0o600, path
+        self.content[path] = content
 
 
 def seat(node_name: str, *hosts: str) -> Seat:
@@ -186,13 +210,19 @@ def test_an_order_is_read_as_the_plug_in_tells_it() -> None:
     assert parse_order({**bean, "SnapshotAgeMillis": -1}).age_seconds is None
 
 
-def test_a_task_goes_anywhere_while_yarn_tells_nothing_of_its_nodes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def conf_dir(tmp_path: Path) -> Path:
+    """The settings of a Hadoop that does not answer."""
     setting = "<name>yarn.resourcemanager.webapp.address</name><value>127.0.0.1:1</value>"
     (tmp_path / "yarn-site.xml").write_text(f"<configuration><property>{setting}</property></configuration>")
     (tmp_path / "core-site.xml").write_text("<configuration/>")
-    submitter = cast("Submitter", SimpleNamespace(conf_dir=tmp_path, user="me"))
+    return tmp_path
+
+
+def test_a_task_goes_anywhere_while_yarn_tells_nothing_of_its_nodes(
+    conf_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitter = cast("Submitter", SimpleNamespace(conf_dir=conf_dir, user="me"))
     made = TaskCluster(submitter, InfoAccess(), InfoClient("http://127.0.0.1:1", retries=0))
     monkeypatch.setattr(cluster, "find_all_ready", lambda *_: {})
     laid = Laid(manifest=Manifest("torch", "1", "3.11", [Part("/opt/env", "a" * 64, 1)]))
@@ -201,6 +231,26 @@ def test_a_task_goes_anywhere_while_yarn_tells_nothing_of_its_nodes(
     with pytest.raises(HadoopError):
         made.look()
     assert made._preferring(asked, laid, ["a", "b"], None, may_wait=True) is asked
+
+
+def test_the_nodes_that_a_task_may_use_are_those_that_were_found_when_it_was_submitted(
+    conf_dir: Path, client: InfoClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = TaskSpec(["train"], gpus=1, gpu_model="T4")
+    lacking = {"a": "it has no GPU"}
+    asked = make_order(spec, "task_1", None, ["a", "b", "c"], lacking=lacking)
+    kept = Kept({"/user/me/.nodewise/application_1_0001/job.json": json.dumps({"settings": asked.settings}).encode()})
+    folder = "/user/me/.nodewise/{}".format
+    submitter = SimpleNamespace(conf_dir=conf_dir, user="me", filesystem=kept, staging=folder)
+    made = TaskCluster(cast("Submitter", submitter), InfoAccess(), client)
+    monkeypatch.setattr(made, "look", lambda: Sight(ROOMS, {}))
+    task = Task("task_1", "me", "train", spec, TaskState.STARTING, 1.0, 1.0)
+    application = Application("application_1_0001", "train", "RUNNING", "UNDEFINED", 0.0, "", "b", 1.0, attempt=1)
+
+    made.note_decision(task, application)  # by now, no node tells of its cards
+
+    found = TaskDecision.from_json(json.loads(kept.content["/user/me/.nodewise/tasks/task_1/decision.1"]))
+    assert {one.node_name: one.allowed for one in found.nodes} == {"a": False, "b": True, "c": True}
 
 
 @pytest.fixture

@@ -79,6 +79,7 @@ def test_a_task_asks_for_what_its_program_and_its_runner_need(tmp_path: Path) ->
         vcores=2,
         output="hdfs:///out/mnist",
         seconds_at_most=60,
+        hosts=("c",),
         devices=("nvidia.com/gpu=0",),
     )
 

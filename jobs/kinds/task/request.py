@@ -71,7 +71,7 @@ def order(
     return Order(
         kind="task",
         name=spec.name or PurePosixPath(spec.argv[0]).name,
-        settings=asdict(settings),
+        settings=asdict(replace(settings, hosts=tuple(hosts))),
         options=replace(
             options or JobOptions(),
             queue=spec.queue,
@@ -84,7 +84,7 @@ def order(
         tags=[task_tag(task_id)],
         needs_service=False,
         priority=spec.priority,
-        master=_needs(spec, hosts, archive is not None, laid),
+        master=needs(spec, hosts, archive is not None, laid),
     )
 
 
@@ -173,8 +173,11 @@ def wanted_gpus(spec: TaskSpec) -> Wanted:
     return Wanted(spec.gpus, spec.gpu_model or "", spec.gpu_memory_mb or 0, spec.gpu_capability or "")
 
 
-def _needs(spec: TaskSpec, hosts: Sequence[str], has_uploads: bool, laid: Laid) -> MasterNeeds:
-    """What the only container of a task needs."""
+def needs(
+    spec: TaskSpec, hosts: Sequence[str] = (), has_uploads: bool = False, laid: Laid | None = None
+) -> MasterNeeds:
+    """What the only container of a task needs, with the nodes that may have it, none for any."""
+    laid = laid or Laid()
     return MasterNeeds(
         max(spec.memory_mb + RUNNER_MEMORY_MB, LEAST_MEMORY_MB),
         spec.vcores,

@@ -53,6 +53,7 @@ class TaskSettings(Settings):
     gpus              that the program has for itself, as boxes.gpus.cards.Wanted; empty for none
     starts_before     of the task, in applications before this one: its starts are counted on
     bound_to          the nodes that alone may have this application, as the task moves; empty for all it may use
+    hosts             the nodes that its task may use, as was known then; empty for any
     prefers           the nodes that YARN was asked for first
     ready_seconds     until each node would have the environment, as was known then; empty without one
     """
@@ -75,5 +76,6 @@ class TaskSettings(Settings):
     gpus: Mapping[str, Any] = field(default_factory=dict)
     starts_before: int = 0
     bound_to: Sequence[str] = ()
+    hosts: Sequence[str] = ()
     prefers: Sequence[str] = ()
     ready_seconds: Mapping[str, float] = field(default_factory=dict)
