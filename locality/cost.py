@@ -148,6 +148,10 @@ class AccessCost:
         own = self.disks.get(node)
         return self._usual_disk if own is None else _measured_figure(own)
 
+    def sending(self, holder: str, same_rack: bool) -> Figure:
+        """The rate at which what lies on `holder` leaves it, whoever reads that."""
+        return _slower(self.disk(holder), self.side(Side(holder, True, same_rack)))
+
     def network(self, reader: str, holder: str) -> Figure:
         """The rate of the way from `holder` to `reader`, disks left aside."""
         pair = self.pairs.get((reader, holder))
