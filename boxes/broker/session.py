@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from boxes.broker import images
-from boxes.broker.engine import NOT_FOUND, Engine, EngineError
+from boxes.broker.engine import LOAD_SECONDS, NOT_FOUND, Engine, EngineError
 from boxes.broker.frames import MOST_ORDER_BYTES, report
 from boxes.broker.guard import sweep
 from boxes.broker.order import Load, Look, Open, Pull, Refusal, Run, parse
@@ -25,6 +25,9 @@ from boxes.cdi.finding import list_names
 
 ORDER_SECONDS = 10.0
 LOADING = Path("/run/nodewise/loading")
+WAIT_SECONDS = 2 * LOAD_SECONDS
+"""How long a caller waits for others that bring images: one of them may take half of that."""
+_AGAIN_SECONDS = 0.05
 _CREDENTIALS = struct.Struct("3i")
 _BRIEF = 1 << 16
 _OWN_MODE = 0o600
@@ -148,16 +151,31 @@ def _pull(engine: Engine, order: Pull, caller: socket.socket) -> None:
 def _alone(place: Path) -> Iterator[None]:
     """One at a time holds the file: of all loads one, as each takes the room of its image twice for a while.
 
-    Who may open the file, if only to read, could hold it for ever.
+    Who may open the file, if only to read, could hold it for ever. Refusal when it is not free within WAIT_SECONDS.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     lock = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _OWN_MODE)
     try:
         os.fchmod(lock, _OWN_MODE)  # an earlier version let others read it
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _take(lock, place)
         yield
     finally:
         os.close(lock)
+
+
+def _take(lock: int, place: Path) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise Refusal(
+                    f"others have been bringing images to this node for {WAIT_SECONDS:g} s and are not done",
+                    f"submit it again later; on the node, `fuser -v {place}` shows who they are",
+                ) from None
+            time.sleep(_AGAIN_SECONDS)
 
 
 def _folder(file: int | None, uid: int, settings: Settings) -> tuple[int, str]:

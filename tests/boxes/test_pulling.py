@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
 import threading
@@ -251,6 +252,24 @@ def test_a_pull_that_takes_too_long_ends(docker: PlayedDocker, broker: Path, mon
     with pytest.raises(BoxError, match=r"the image did not come within 0\.3 s"):
         pull(served(BASE, OWN))
     assert docker.given_up.wait(20)
+
+
+def test_an_image_is_waited_for_that_others_bring_and_not_for_ever(
+    docker: PlayedDocker, broker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "WAIT_SECONDS", 0.3)
+    place = session.LOADING.with_name(f"pulling-{IMAGE.removeprefix('sha256:')}")
+    place.parent.mkdir()
+    with place.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(
+            BoxError, match=r"others have been bringing images to this node for 0\.3 s and are not done: "
+        ):
+            pull(served(BASE, OWN))
+        assert docker.pulls == []
+        monkeypatch.setattr(session, "WAIT_SECONDS", 60.0)
+        threading.Timer(0.2, fcntl.flock, (other, fcntl.LOCK_UN)).start()
+        assert pull(served(BASE, OWN)) == {"pulled": IMAGE}
 
 
 def test_a_docker_that_tells_nothing_is_not_waited_for(
