@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 """The Python with the engines that scripts/setup made; the variable says where another one is."""
 WORKER_PYTHON_VARIABLE = "NODEWISE_WORKER_PYTHON"
+NO_PYTHON = "none"
+"""In place of its path, where nodes have none of their own: jobs run in environments."""
 ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "environments", "learning", "jobs")
 """What the application master and the workers import."""
 FILES = ("infosvc/__init__.py", "nodewise/__init__.py", "nodewise/learning.py")
@@ -20,6 +22,15 @@ FILES = ("infosvc/__init__.py", "nodewise/__init__.py", "nodewise/learning.py")
 
 TAKEN = frozenset(("code.zip", "info_ca", "info_token", "job.json", "journal", "master.json", "train.json", "training"))
 """Names in the folders where a job's files are."""
+
+
+def check_python(python: str, has_environment: bool) -> None:
+    """JobError where the nodes have no Python of their own for jobs, and no environment brings one."""
+    if python == NO_PYTHON and not has_environment:
+        raise JobError(
+            "this cluster's workers have no Python of their own",
+            remedy="name an environment with --env NAME@VERSION, `nodewise env list` shows those that there are",
+        )
 
 
 def code_zip() -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from jobs.application.package import ROOT
+from jobs.application.package import NO_PYTHON, ROOT
 from jobs.commands.options import progress_console
 from jobs.errors import JobError
 
@@ -45,7 +45,8 @@ def _lines(python: str, words: Sequence[str], variables: Mapping[str, str]) -> I
         try:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True, env=environment)
         except OSError as error:
-            raise JobError(f"{python} cannot be started ({error.strerror})", remedy="name a --worker-python") from None
+            named = "the worker's Python" if python == NO_PYTHON else python
+            raise JobError(f"{named} cannot be started ({error.strerror})", remedy="name a --worker-python") from None
         with process:
             try:
                 yield from map(json.loads, process.stdout or ())

@@ -18,6 +18,7 @@ from hadoop.client.jre import JAVA_VERSION, find_java
 from hadoop.errors import HadoopError
 from hadoop.local.lifecycle import MIN_FREE_BYTES
 from hadoop.local.preflight import STUCK_BYTES
+from jobs.application.package import NO_PYTHON
 from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skip, warn
 
 OLDEST_PYTHON = (3, 11)
@@ -86,6 +87,8 @@ def parse_python(text: str) -> tuple[int, int]:
 def worker_python(program: Path, found: tuple[int, int] | Problem | None, elsewhere: bool) -> Finding:
     """Whether containers find a Python that their engines run on; `elsewhere` when the nodes are other machines."""
     name = "worker python"
+    if str(program) == NO_PYTHON:
+        return skip(name, "nodes have none of their own for jobs, which name an environment with --env NAME@VERSION")
     if isinstance(found, Problem):
         return found.as_finding(name)
     if found is None and elsewhere:

@@ -59,6 +59,10 @@ def known_by_a_public_address(groups: Inventory) -> None:
     groups["workers"]["hosts"]["worker2"]["nodewise_address"] = "203.0.113.9"
 
 
+def with_torch_and_no_python(groups: Inventory) -> None:
+    groups["workers"]["hosts"]["worker2"] |= {"jobs_torch": True, "nodewise_worker_python": False}
+
+
 NO_NAMES = ("Node_3", "-a", "10.0.0.7", "localhost", "a..b", "x" * 64)
 NO_NAME = (
     "in the inventory is not a host name, by which HDFS and YARN would know the machine: "
@@ -92,6 +96,11 @@ NO_ADDRESS = (
             with_ssh_elsewhere,
             "worker2 has ansible_port 2222, but the master reaches workers on port 22: let sshd listen there for the "
             "master.",
+        ),
+        (
+            with_torch_and_no_python,
+            "worker2 has jobs_torch: true and nodewise_worker_python: false, and PyTorch needs the workers' Python: "
+            "take one of them out of the inventory.",
         ),
         *(
             (change, f"worker2 would be reached at {at}, a public address, and Hadoop asks nobody for a password")

@@ -11,6 +11,7 @@ import pytest
 
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
+from jobs.application.package import NO_PYTHON
 from jobs.application.submit import Order
 from jobs.commands.training import train_stop
 from jobs.commands.training.train_resume import changed
@@ -88,6 +89,14 @@ def test_a_run_without_a_folder_for_its_checkpoints_is_refused_in_one_sentence()
     assert done.returncode == 1
     said = done.stderr.replace("\n", " ")
     assert "the run needs a folder in HDFS for its checkpoints: name one: --output hdfs:///out/run1" in said
+
+
+def test_a_run_without_an_environment_is_refused_where_nodes_have_no_python() -> None:
+    bare = replace(SETTINGS, worker_python=NO_PYTHON)
+
+    with pytest.raises(JobError, match="workers have no Python of their own: name an environment with --env NAME@VERS"):
+        check(submitter(), TrainRequest(bare))
+    check(submitter(), TrainRequest(replace(bare, parts={"/opt/env": "/part.sqfs"})))
 
 
 def test_a_run_of_more_members_than_nodes_is_refused() -> None:

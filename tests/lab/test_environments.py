@@ -12,13 +12,21 @@ import pytest
 
 import lab
 from lab.places import ROOT
-from tests.lab.playbooks import pictures, ran, results, sweep, until
+from tests.lab.playbooks import changes, pictures, play, ran, results, sweep, until
 
 pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.timeout(1800)]
 
 WORKERS = ("worker1", "worker2", "worker3", "worker4")
 PYTHON = "/opt/nodewise/worker"
 """That of containers without an environment, with MXNet and its packages."""
+PREFIX, KEPT = "/opt/nodewise", "/opt/nodewise/kept"
+AWAY = f"mkdir {KEPT} && mv {PREFIX}/worker {PREFIX}/releases/worker-* {KEPT}"
+BACK = (
+    f"[ ! -d {KEPT} ] || {{ rm -rf {PREFIX}/worker {PREFIX}/releases/worker-* && mv {KEPT}/worker {PREFIX}"
+    f" && mv {KEPT}/worker-* {PREFIX}/releases && rmdir {KEPT}; }}"
+)
+"""All of that Python, out of the playbook's sight, so that it need not be unpacked again."""
+MXNET = "import mxnet; print(mxnet.__file__.startswith('/opt/env/'), mxnet.nd.ones(3).sum().asscalar())"
 OWN = "import sys, onnxruntime; print(sys.prefix, onnxruntime.__file__.startswith(sys.prefix))"
 
 
@@ -73,6 +81,30 @@ def test_workers_without_packages_classify_in_it(made: str) -> None:
 
     assert report["images"] == len(rows) == 20
     assert [row["error"] for row in rows if row["error"]] == []
+
+
+@pytest.fixture
+def bare_worker(cluster: list[lab.Machine]) -> Iterator[str]:
+    """One worker of which nobody knows that it has ever had that Python."""
+    name = WORKERS[-1]
+    try:
+        lab.run(name, ["sudo", "sh", "-c", AWAY])
+        yield name
+    finally:
+        lab.run(name, ["sudo", "sh", "-c", BACK])
+
+
+def test_a_worker_that_shall_have_no_python_of_its_own_gets_none_and_runs_what_is_in_it(
+    made: str, bare_worker: str
+) -> None:
+    words = ["--tags", "jobs", "--limit", bare_worker, "-e", "nodewise_worker_python=false"]
+    changed = changes(play("site.yml", *words))
+    there = lab.run(bare_worker, ["ls", PREFIX, f"{PREFIX}/releases"]).split()
+    printed, node = ran("--memory", "768", "--node", bare_worker, "--env", made, "--", "python", "-c", MXNET)
+
+    assert changed == {bare_worker: 0}
+    assert [one for one in there if one.startswith("worker")] == []
+    assert (printed, node) == ("True 3.0\n", bare_worker)
 
 
 def test_each_worker_tells_that_it_can_run_it(made: str) -> None:

@@ -14,6 +14,7 @@ from hadoop.rest.namenode import NameNodeInfo
 from hadoop.rest.resourcemanager import ResourceManagerInfo
 from infosvc.wire.errors import Unauthorized
 from infosvc.wire.records import Node
+from jobs.application.package import NO_PYTHON
 from nodewise.doctor import agents, cluster, local_cluster, machine, service
 from nodewise.doctor.clock import clock, offset
 from nodewise.doctor.cluster import NameNode, ResourceManager
@@ -45,6 +46,7 @@ TABLE: list[tuple[Finding, State, str]] = [
     (machine.worker_python(WORKER, (3, 12), False), State.FAIL, "do not run on"),
     (machine.worker_python(WORKER, None, False), State.FAIL, "scripts/setup"),
     (machine.worker_python(WORKER, None, True), State.SKIPPED, "on the nodes only"),
+    (machine.worker_python(Path(NO_PYTHON), None, False), State.SKIPPED, "--env NAME@VERSION"),
     (machine.worker_python(WORKER, BROKEN, False), State.FAIL, "mend it"),
     (machine.java(Path("/jvm/bin/java")), State.OK, "/jvm/bin/java"),
     (machine.java(BROKEN), State.FAIL, "mend it"),

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from jobs.application.package import ROOT
+from jobs.application.package import NO_PYTHON, ROOT
 from jobs.engines.class_names import check_labels, read_labels
 from jobs.engines.network import NAMED, Network, network_named
 from jobs.engines.parameters import CLASSES, parameters
@@ -30,13 +30,14 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
     try:
         answer = _answer(python, json.dumps(body))
     except OSError as error:
+        named = "the worker's Python" if python == NO_PYTHON else python
         if network.graph is not None:
             raise JobError(
-                (f"{python} cannot be started ({error.strerror}), and it checks models before they are submitted"),
+                (f"{named} cannot be started ({error.strerror}), and it checks models before they are submitted"),
                 remedy="name a --worker-python that is on this machine too",
             ) from None
         if not _check_without_framework(network):
-            say(f"{network.program} is checked only on the nodes: {python} cannot be started here ({error.strerror})")
+            say(f"{network.program} is checked only on the nodes: {named} cannot be started here ({error.strerror})")
         return ROW_BYTES
     for note in answer["notes"]:
         say(f"{network.program}: {note}")

@@ -11,6 +11,7 @@ from hadoop.client.listing import Listing
 from infosvc.wire.client import InfoClient
 from jobs.application.environments.laid import Laid, find
 from jobs.application.job_spec import JobOptions
+from jobs.application.package import check_python
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter, master_memory_mb
 from jobs.division import decision_store, speed_history
 from jobs.division.readings import Program
@@ -52,6 +53,7 @@ def check(submitter: Submitter, request: Request) -> Request:
 
     The request comes back with what was found out about its files and its rows.
     """
+    check_python(request.settings.worker_python, bool(request.settings.environment))
     request = replace(request, laid=_find_environment(submitter, request))
     settings, network = request.settings, request.network
     submission.check_policies(settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jobs.application.environments.laid import Laid, find_made
 from jobs.application.job_spec import JobOptions
-from jobs.application.package import with_uploads
+from jobs.application.package import check_python, with_uploads
 from jobs.application.submit import InfoAccess, Order, Submitter
 from jobs.errors import JobError
 from jobs.kinds.train.registry.speeds import register
@@ -96,6 +96,7 @@ def _check_settings(settings: TrainSettings) -> None:
     settings.check_members()
     settings.check_sync()
     settings.check_devices()
+    check_python(settings.worker_python, bool(settings.env or settings.parts))
 
 
 def tag_of(output: str) -> str:
