@@ -64,7 +64,7 @@ def _find_old_driver(requires: Requires, node: Node) -> str:
     driver = node.get(DRIVER)
     if driver is None:
         return "it has no card of NVIDIA whose driver is known"
-    family = int(match[0]) if (match := re.match(r"\d+", requires.cuda)) else 0
+    family = int(match[0]) if (match := re.match(r"[0-9]{1,9}(?![0-9])", requires.cuda)) else 0
     oldest = str(OLDEST_DRIVERS.get(family, 0))
     if version_key(driver) < version_key(oldest):
         return f"driver {driver} is older than CUDA {requires.cuda} needs: {oldest}"

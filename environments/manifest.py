@@ -65,7 +65,7 @@ class Requires:
     driver: str = ""
 
 
-_VERSION = re.compile(r"\d+(\.\d+)*")
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 def needs(cuda: str, driver: str, cpu_flags: Sequence[str]) -> Requires:

@@ -33,11 +33,19 @@ class Reference(NamedTuple):
         return cls(name, version if mark else None)
 
 
-def version_key(version: str) -> tuple[tuple[int, int | str], ...]:
-    """Sorts versions as people count: numbers by size, and after words.
+def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
+    """Sorts versions as people count: numbers by size, however long they are, and after words.
 
     >>> sorted(["1.10", "1.9", "1.9rc1", "2"], key=version_key)
     ['1.9rc1', '1.9', '1.10', '2']
     """
-    pieces = re.findall(r"\d+|[A-Za-z]+", version)
-    return (*((1, int(one)) if one.isdecimal() else (-1, one.lower()) for one in pieces), (0, 0))
+    pieces = re.findall(r"[0-9]+|[A-Za-z]+", version)
+    return (*map(_piece_key, pieces), (0, 0, ""))
+
+
+def _piece_key(piece: str) -> tuple[int, int, str]:
+    """Of numbers by their digits: Python makes no number of more than 4,300 of them."""
+    if not piece.isdecimal():
+        return -1, 0, piece.lower()
+    digits = piece.lstrip("0")
+    return 1, len(digits), digits

@@ -42,6 +42,14 @@ def test_a_node_that_tells_nothing_is_left_out_for_its_cards_alone() -> None:
     assert find_obstacle(Requires(cuda="11.1"), {}) == "it has no card of NVIDIA whose driver is known"
 
 
+def test_versions_of_any_length_are_judged() -> None:
+    huge = "9" * 5000
+
+    assert find_obstacle(Requires(cuda="12.1", driver="550"), {"gpu_driver_version": huge}) == ""
+    assert find_obstacle(Requires(cuda=huge), NEW) == ""
+    assert find_obstacle(Requires(driver=huge), NEW) == f"driver 550.54.15 is older than {huge}"
+
+
 def test_the_newest_version_that_would_run_is_found() -> None:
     versions = [
         Manifest("torch", version, "3.11", [Part("/", "0" * 64, 1)], Requires(cuda=cuda))

@@ -68,7 +68,7 @@ def test_a_manifest_that_a_box_could_not_lay_out_is_refused_and_named(change: di
         Manifest.from_bytes(json.dumps(body).encode(), "m.json")
 
 
-@pytest.mark.parametrize("version", ["twelve", "12.", "12.1 ", "v12"])
+@pytest.mark.parametrize("version", ["twelve", "12.", "12.1 ", "v12", "١٢"])
 def test_what_is_no_version_is_refused(version: str) -> None:
     for cuda, driver in ((version, ""), ("", version)):
         with pytest.raises(EnvError, match="is not a version of"):
@@ -84,3 +84,17 @@ def test_what_names_no_environment_is_refused(text: str) -> None:
 @given(versions=st.lists(VERSIONS))
 def test_versions_can_always_be_sorted(versions: list[str]) -> None:
     sorted(versions, key=version_key)
+
+
+@given(numbers=st.lists(st.integers(0, 10**30), min_size=2, max_size=2), zeros=st.integers(0, 3))
+def test_numbers_in_versions_are_compared_as_numbers(numbers: list[int], zeros: int) -> None:
+    one, other = numbers
+    keys = [version_key(f"1.{'0' * zeros}{one}"), version_key(f"1.{other}")]
+
+    assert (keys[0] < keys[1], keys[0] == keys[1]) == (one < other, one == other)
+
+
+def test_numbers_of_any_length_are_compared() -> None:
+    longer, shorter = "1" * 5001, "9" * 5000
+
+    assert version_key(longer) > version_key(shorter) > version_key("2")
