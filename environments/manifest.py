@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -24,6 +24,7 @@ FORMAT = 1
 WHEEL, DEB = "whl", "deb"
 """Kinds of packages."""
 _FILE = re.compile(r"[^./][^/]*")
+_UPDATE = "update nodewise on this machine"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -107,21 +108,41 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, content: bytes, where: str) -> Manifest:
-        """Inverse of `to_bytes`; EnvError names the file at `where` when it is not a manifest."""
+        """Inverse of `to_bytes`; EnvError names the file at `where`, and says what is wrong with it."""
         try:
             body = json.loads(content)
-            if body.pop("format") != FORMAT:
-                raise EnvError(f"{where} is of a newer nodewise", remedy="use that one")
+            _check_age(body, where)
+            del body["format"]
             parts = [Part(**one) for one in body.pop("parts")]
             packages = [Package(**one) for one in body.pop("packages")]
             manifest = cls(parts=parts, packages=packages, requires=_requires(body.pop("requires")), **body)
             _check(manifest, where)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise EnvError(
                 f"{where} is not a manifest of an environment ({type(error).__name__}: {error})",
                 remedy="make the environment again",
             ) from None
         return manifest
+
+
+def _check_age(body: Mapping[str, Any], where: str) -> None:
+    """EnvError for what a newer nodewise has written, as its format or its fields tell."""
+    number, newest = body["format"], f"this nodewise reads format {FORMAT}"
+    if not isinstance(number, int) or number < FORMAT:
+        raise ValueError(f"there is no format {number!r}")
+    if number > FORMAT:
+        raise EnvError(f"{where} was written by a newer nodewise in format {number}, and {newest}", remedy=_UPDATE)
+    if unknown := ", ".join(sorted(_find_unknown(body))):
+        raise EnvError(f"{where} was written by a newer nodewise: it has {unknown}, and {newest} without", _UPDATE)
+
+
+def _find_unknown(body: Mapping[str, Any]) -> set[str]:
+    """Names of fields that this nodewise does not know."""
+    forms = [(Part, one) for one in body["parts"]] + [(Package, one) for one in body["packages"]]
+    found = set(body) - {"format", *(one.name for one in fields(Manifest))}
+    for form, one in [*forms, (Requires, body["requires"])]:
+        found |= set(one) - {known.name for known in fields(form)}
+    return found
 
 
 def _requires(body: Mapping[str, Any]) -> Requires:

@@ -57,15 +57,40 @@ def test_a_manifest_is_read_as_it_was_written(manifest: Manifest) -> None:
         {"packages": [{"name": "six", "version": "1", "file": "six.whl", "sha256": "../a"}]},
         {"name": "../torch"},
         {"version": "1/2"},
-        {"format": 2},
-        {"more": 1},
+        {"format": 0},
+        {"format": "1"},
+        {"format": None},
+        {"parts": [[]]},
+        {"requires": None},
     ],
 )
 def test_a_manifest_that_a_box_could_not_lay_out_is_refused_and_named(change: dict[str, object]) -> None:
     body = json.loads(GOOD.to_bytes()) | change
 
-    with pytest.raises(EnvError, match=r"m\.json|names no environment"):
+    with pytest.raises(EnvError, match=r"m\.json|names no environment") as refused:
         Manifest.from_bytes(json.dumps(body).encode(), "m.json")
+    assert "newer" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": 2}, "in format 2, and this nodewise reads format 1"),
+        ({"format": 7, "parts": {"in": "a form of its own"}}, "in format 7, and this nodewise reads format 1"),
+        ({"more": 1}, "it has more, and"),
+        ({"parts": [{"at": "/", "sha256": "a" * 64, "size_bytes": 1, "codec": "x"}]}, "it has codec, and"),
+        (
+            {"requires": {"architecture": "", "cpu_flags": [], "cuda": "", "driver": "", "rocm": ""}},
+            "it has rocm, and",
+        ),
+    ],
+)
+def test_a_manifest_of_a_newer_nodewise_is_called_so(change: dict[str, object], said: str) -> None:
+    body = json.loads(GOOD.to_bytes()) | change
+
+    with pytest.raises(EnvError, match=r"^m\.json was written by a newer nodewise") as refused:
+        Manifest.from_bytes(json.dumps(body).encode(), "m.json")
+    assert said in refused.value.message and refused.value.remedy == "update nodewise on this machine"
 
 
 @pytest.mark.parametrize("version", ["twelve", "12.", "12.1 ", "v12", "١٢"])
