@@ -149,14 +149,16 @@ def list_(home: Path, /, folder: str, as_json: bool, service: ServiceAddress, **
 @env.command()
 @click.argument("name")
 @_folder
+@click.option("--force", is_flag=True, help="Also where the service does not tell which tasks wait to start in it.")
 @service_options
 @hadoop_options
 @click.pass_obj
-def rm(home: Path, /, name: str, folder: str, service: ServiceAddress, **hadoop: Any) -> None:
+def rm(home: Path, /, name: str, folder: str, force: bool, service: ServiceAddress, **hadoop: Any) -> None:
     """Take an environment out of HDFS; while tasks or jobs use one that was made as NAME@VERSION, it is refused.
 
     What runs YARN tells. The tasks that shall still start in it the service tells: yours by name, those of others by
-    their number. One that is published is taken out whoever uses it.
+    their number. Where it does not, it is refused, too, unless you --force it. One that is published is taken out
+    whoever uses it.
 
     \b
     Example:
@@ -169,7 +171,7 @@ def rm(home: Path, /, name: str, folder: str, service: ServiceAddress, **hadoop:
     if store.is_published(name):
         removed = made_environments.Removed(store.remove(filesystem, name, plain))
     else:
-        removed = made_environments.remove(submitter, access(home, service).client(), name, plain)
+        removed = made_environments.remove(submitter, access(home, service).client(), name, plain, force)
     console.print(f"{removed.name} removed")
     if not removed.has_seen_all:
         click.echo("the service did not tell whether tasks of others wait to start in it: such tasks fail", err=True)

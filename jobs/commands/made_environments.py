@@ -234,8 +234,11 @@ class Removed(NamedTuple):
     has_seen_all: bool = True
 
 
-def remove(submitter: Submitter, client: InfoClient, name: str, folder: str) -> Removed:
-    """Take a version out, with what no other has. JobError names those that use it."""
+def remove(submitter: Submitter, client: InfoClient, name: str, folder: str, is_forced: bool = False) -> Removed:
+    """Take a version out, with what no other has. JobError names those that use it.
+
+    It is also refused where the service does not tell who waits to start in it, unless it `is_forced`.
+    """
     with refusals():
         store, reference = Store(submitter.filesystem, folder), Reference.parse(name)
         manifest = store.find(reference)
@@ -247,6 +250,11 @@ def remove(submitter: Submitter, client: InfoClient, name: str, folder: str) -> 
         if users:
             ending = "end them by `nodewise job kill` or `nodewise task stop`, or wait until they have ended"
             raise JobError(f"{found} is used by {', '.join(users)}", ending)
+        if waiting.others is None and not is_forced:
+            raise JobError(
+                f"it is not known whether tasks wait to start in {found} ({waiting.silence})",
+                remedy="name a service that tells by --url and --token-file, or remove it all the same by --force",
+            )
         store.remove(manifest)
     return Removed(found, waiting.others is not None)
 

@@ -55,7 +55,7 @@ def damage(file: Path) -> None:
 def part(cluster: Cluster) -> Iterator[str]:
     """Of the environment used@1, which is removed when the test ends."""
     yield make(cluster, "used")
-    nodewise(cluster.home, "env", "rm", "used@1")
+    nodewise(cluster.home, "env", "rm", "used@1", "--force")
 
 
 def test_what_programs_use_is_not_removed(platform: Platform, cluster: Cluster, part: str) -> None:
@@ -109,7 +109,10 @@ def test_what_hdfs_holds_wrongly_is_refused_on_each_node_and_told_by_verify(
     assert failed.state == TaskState.FAILED
     assert f"{part} is damaged on this node" in (failed.reason or "")
     assert (verified.returncode, "".join(verified.stdout.split())) == (1, f"{path}isdamaged")
-    succeed(nodewise(cluster.home, "env", "rm", "used@1"))
+    refused = nodewise(cluster.home, "env", "rm", "used@1")
+    said = " ".join(refused.stderr.split())
+    assert refused.returncode == 1 and "not known whether tasks wait to start in used@1" in said
+    succeed(nodewise(cluster.home, "env", "rm", "used@1", "--force"))
     assert make(cluster, "used") == part
     assert run_on(platform, cluster.nodes[1], "used@1").state == TaskState.SUCCEEDED
 

@@ -70,7 +70,7 @@ def test_a_version_means_what_it_was_made_of_last(cluster: Cluster) -> None:
     words = ("--members", "1", "--output", "hdfs:///training/lacking", "--env", "moved@1", "--", "true")
     refused = nodewise(cluster.home, "train", "submit", *words).stderr.replace("\n", " ")
     assert "moved@1 lacks hdfs-native, which nodewise needs there" in refused
-    succeed(nodewise(cluster.home, "env", "rm", "moved@1"))
+    succeed(nodewise(cluster.home, "env", "rm", "moved@1", "--force"))
     hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
     assert [name for name in hdfs.list("/nodewise/env/manifests/moved") if name] == []
     assert f"sha256-{made[1]['parts'][0]['sha256']}.sqfs" not in hdfs.list("/nodewise/env/blobs")
@@ -136,7 +136,7 @@ def ahead(cluster: Cluster) -> Iterator[tuple[str, int]]:
     """An environment, `ahead@1`, that no node has yet: the digits by which nodes tell of its part, and the bytes."""
     (part,) = env(cluster, "make", "ahead", "--version", "1", "--package", "six==1.17.0")["parts"]
     yield part["sha256"][:DIGITS], part["size_bytes"]
-    succeed(nodewise(cluster.home, "env", "rm", "ahead@1"))
+    succeed(nodewise(cluster.home, "env", "rm", "ahead@1", "--force"))
 
 
 def find_cached(node: str) -> dict[str, int]:

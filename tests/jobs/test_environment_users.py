@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from environments.store import FOLDER
+from environments.store import FOLDER, Store
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput
 from infosvc.wire.records import Role
@@ -80,8 +80,24 @@ def test_what_a_task_of_another_user_waits_for_is_not_removed(
     assert remove(submitter, maria, "words@1", FOLDER) == ("words@1", True)
 
 
-def test_it_is_said_when_nobody_told_of_tasks(submitter: Submitter) -> None:
-    assert remove(submitter, AWAY, "words@1", FOLDER) == ("words@1", False)
+def test_where_nobody_tells_of_tasks_it_is_removed_by_force_alone(submitter: Submitter) -> None:
+    said = r"^it is not known whether tasks wait to start in words@1 \(.*127\.0\.0\.1:1.*\): name a service .* --force$"
+    with pytest.raises(JobError, match=said):
+        remove(submitter, AWAY, "words@1", FOLDER)
+    assert [one.version for one in Store(submitter.filesystem).known()] == ["1"]
+
+    assert remove(submitter, AWAY, "words@1", FOLDER, is_forced=True) == ("words@1", False)
+    assert Store(submitter.filesystem).known() == []
+
+
+def test_what_is_used_is_not_removed_by_force(
+    as_user: Callable[[str], InfoClient], client: InfoClient, submitter: Submitter
+) -> None:
+    maria = as_user("maria")
+    own = maria.submit_task(TaskSpec(["a"], env="words")).task_id
+
+    with pytest.raises(JobError, match=f"^words@1 is used by {own}: "):
+        remove(submitter, maria, "words@1", FOLDER, is_forced=True)
 
 
 def test_what_an_older_service_does_not_tell_is_not_known(
@@ -94,8 +110,11 @@ def test_what_an_older_service_does_not_tell_is_not_known(
     own = maria.submit_task(TaskSpec(["a"], env="torch@1.13")).task_id
     monkeypatch.setattr(InfoClient, "count_starting_in", refuse)
 
-    assert find_waiting_tasks(maria, "torch", "1.13", is_newest=False) == Waiting([own], None)
+    found = find_waiting_tasks(maria, "torch", "1.13", is_newest=False)
+    assert found == Waiting([own], None, "this call knows no parameter 'env'")
 
 
 def test_without_a_service_nothing_is_known() -> None:
-    assert find_waiting_tasks(AWAY, "torch", "1.13", is_newest=True) == Waiting((), None)
+    found = find_waiting_tasks(AWAY, "torch", "1.13", is_newest=True)
+
+    assert (found.task_ids, found.others) == ((), None) and "127.0.0.1:1" in found.silence

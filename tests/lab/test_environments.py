@@ -46,7 +46,7 @@ def made(cluster: list[lab.Machine], tmp_path_factory: pytest.TempPathFactory) -
         check=True,
     )
     yield "workers@1"
-    lab.nodewise("env", "rm", "workers@1")
+    lab.nodewise("env", "rm", "workers@1", "--force")
 
 
 def test_a_task_sees_its_packages_and_leaves_no_mount_but_the_shared_one(made: str) -> None:

@@ -19,11 +19,12 @@ _PART = re.compile(r"sha256-([0-9a-f]{16})[0-9a-f]*\.sqfs")
 class Waiting:
     """Tasks that shall still start in an environment: those that one may see, and how many more there are.
 
-    `others` is None where the service does not tell.
+    `others` is None where the service does not tell, for the reason `silence`.
     """
 
     task_ids: Sequence[str] = ()
     others: int | None = None
+    silence: str = ""
 
     def name_all(self) -> list[str]:
         """As they are named to whoever would take the environment away.
@@ -53,17 +54,17 @@ def find_applications(yarn: Yarn, blobs: Iterable[str]) -> list[str]:
 
 
 def find_waiting_tasks(client: InfoClient, name: str, version: str, is_newest: bool) -> Waiting:
-    """The tasks that shall still start in it, whosever they are; nothing is known where the service does not answer."""
+    """The tasks that shall still start in it, whosever they are; none are known where the service does not answer."""
     meant = [f"{name}@{version}", *([name] if is_newest else [])]
     try:
         seen = [one for one in client.tasks(states=_OPEN) if one.has_to_start and one.spec.env in meant]
-    except InfoError:
-        return Waiting()
+    except InfoError as error:
+        return Waiting(silence=error.message)
     task_ids = [one.task_id for one in seen]
     try:
         return Waiting(task_ids, max(0, client.count_starting_in(meant) - len(task_ids)))
-    except InfoError:  # a service of an earlier version
-        return Waiting(task_ids)
+    except InfoError as error:  # a service of an earlier version
+        return Waiting(task_ids, silence=error.message)
 
 
 def _tags(paths: Iterable[str]) -> list[str]:
