@@ -84,7 +84,7 @@ def make(store: Store, asked: Asked, say: Say) -> Made:
 
 def find_kept(store: Store, hashes: Collection[str], folder: Path) -> Sequence[Path]:
     """The files of packages with these hashes, out of HDFS, in a new folder; none where one of them is not there."""
-    packages = {one.sha256: one for known in store.known() for one in known.manifest.packages if one.sha256 in hashes}
+    packages = {one.sha256: one for made in store.list_all() for one in made.manifest.packages if one.sha256 in hashes}
     if packages.keys() != set(hashes):
         return ()
     folder.mkdir()

@@ -40,7 +40,7 @@ Progress = Callable[[int], None]
 """Hears how many bytes are done."""
 
 
-class Known(NamedTuple):
+class Meaning(NamedTuple):
     """A version, what it means now, and since when (Unix seconds)."""
 
     version: str
@@ -137,12 +137,12 @@ class Store:
         """What each version of a name means."""
         return [self.read(name, digest) for digest in self.versions(name).values()]
 
-    def known(self) -> list[Known]:
+    def list_all(self) -> list[Meaning]:
         """Each version of each name."""
         found = []
         for name in (one.name for one in self._filesystem.entries(f"{self._folder}/manifests")):
             for version, (digest, made_at) in sorted(self._meant(name).items(), key=lambda one: version_key(one[0])):
-                found.append(Known(version, self.read(name, digest), made_at))
+                found.append(Meaning(version, self.read(name, digest), made_at))
         return found
 
     def _meant(self, name: str) -> dict[str, tuple[str, float]]:
@@ -176,7 +176,7 @@ class Store:
         for digest in self._digests(folder) - meant:
             with suppress(EnvError):  # of one that is damaged, nobody knows the blobs
                 found.update(self._blobs(self.read(manifest.name, digest)))
-        others = [one.manifest for one in self.known() if one.manifest.digest != manifest.digest]
+        others = [one.manifest for one in self.list_all() if one.manifest.digest != manifest.digest]
         return sorted(found - {path for other in others for path in self._blobs(other)})
 
     def remove(self, manifest: Manifest) -> list[str]:

@@ -114,7 +114,7 @@ class Yarn:
             exclusive = {name for name, is_exclusive in self._node_labels() if is_exclusive}
             return sorted(host for host, found in labels.items() if not found & exclusive)
 
-    def counted(self, resource_type: str) -> dict[str, int | None]:
+    def count_on_nodes(self, resource_type: str) -> dict[str, int | None]:
         """How many of a type of resource each node that takes work has in all, None where YARN does not count it."""
         with java_errors("asking YARN for its nodes", REMEDY):
             found = {

@@ -73,7 +73,7 @@ class Knowledge:
         yarn = Yarn()
         try:
             running = yarn.running_nodes(self._node_label)
-            counted = yarn.counted(GPU) if self._gpus.count else {}
+            counted = yarn.count_on_nodes(GPU) if self._gpus.count else {}
         finally:
             yarn.close()
         unfit = find_unfit(self.client, self._requires, running)

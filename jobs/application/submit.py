@@ -174,7 +174,7 @@ class Submitter:
 
     def _find_lacking(self, client: InfoClient, wanted: Wanted, nodes: Sequence[str]) -> Mapping[str, str]:
         """Those of the nodes that have no such GPUs, with the reason; JobError when that leaves none."""
-        counted = self.yarn.counted(GPU) if wanted.count else {}
+        counted = self.yarn.count_on_nodes(GPU) if wanted.count else {}
         lacking = find_lacking(client, wanted, {node: counted[node] for node in nodes if node in counted})
         if lacking and len(lacking) == len(nodes):
             node, why = next(iter(lacking.items()))

@@ -223,7 +223,7 @@ def list_made(filesystem: FileSystem, folder: str, client: InfoClient) -> list[d
                 "published_at": one.made_at,
                 "nodes": None if cached is None else find_warm(one.manifest, cached),
             }
-            for one in Store(filesystem, folder).known()
+            for one in Store(filesystem, folder).list_all()
         ]
 
 

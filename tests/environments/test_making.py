@@ -21,7 +21,7 @@ from environments.make import Asked
 from environments.making import make
 from environments.manifest import DEB, Manifest
 from environments.squash import unsquash
-from environments.store import PART, Known
+from environments.store import PART, Meaning
 from tests.environments.test_debian import build
 from tests.environments.test_image import Kept
 
@@ -119,7 +119,7 @@ def test_a_lock_whose_package_is_for_another_architecture_is_refused(
 class Locked(Kept):
     """A store that has no package of a lock."""
 
-    def known(self) -> list[Known]:
+    def list_all(self) -> list[Meaning]:
         return []
 
 
@@ -133,8 +133,8 @@ class Debian(Kept):
             self.put(file, DEB)
         return lock.write(self.packages)
 
-    def known(self) -> list[Known]:
-        return [Known("1", Manifest("system", "1", "", [], packages=self.packages), 0.0)]
+    def list_all(self) -> list[Meaning]:
+        return [Meaning("1", Manifest("system", "1", "", [], packages=self.packages), 0.0)]
 
     def get(self, sha256: str, kind: str, target: Path) -> None:
         shutil.copy(self.folder / f"{sha256}.{kind}", target)

@@ -84,10 +84,10 @@ def test_where_nobody_tells_of_tasks_it_is_removed_by_force_alone(submitter: Sub
     said = r"^it is not known whether tasks wait to start in words@1 \(.*127\.0\.0\.1:1.*\): name a service .* --force$"
     with pytest.raises(JobError, match=said):
         remove(submitter, AWAY, "words@1", FOLDER)
-    assert [one.version for one in Store(submitter.filesystem).known()] == ["1"]
+    assert [one.version for one in Store(submitter.filesystem).list_all()] == ["1"]
 
     assert remove(submitter, AWAY, "words@1", FOLDER, is_forced=True) == ("words@1", False)
-    assert Store(submitter.filesystem).known() == []
+    assert Store(submitter.filesystem).list_all() == []
 
 
 def test_what_is_used_is_not_removed_by_force(
