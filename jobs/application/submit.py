@@ -28,7 +28,7 @@ from jobs.application.job_record import kind_tag, program_tags
 from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobOptions, JobSpec
 from jobs.application.package import code_zip
 from jobs.division import decision_store, kept_work
-from jobs.division.gpu_nodes import GPU, find_lacking
+from jobs.division.gpu_nodes import GPU, find_lacking, leave_out_lacking
 from jobs.errors import JobError
 
 ENTRY = "jobs.kinds"
@@ -176,12 +176,7 @@ class Submitter:
         """Those of the nodes that have no such GPUs, with the reason; JobError when that leaves none."""
         counted = self.yarn.count_on_nodes(GPU) if wanted.count else {}
         lacking = find_lacking(client, wanted, {node: counted[node] for node in nodes if node in counted})
-        if lacking and len(lacking) == len(nodes):
-            node, why = next(iter(lacking.items()))
-            raise JobError(
-                f"no node has the GPUs that each container asks for: on {node}, {why}",
-                remedy="ask for fewer, or for others",
-            )
+        leave_out_lacking(nodes, lacking, "each of its containers asks for")
         return lacking
 
     def _check_needs(self, order: Order) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from boxes.gpus.cards import Wanted, asked, find_obstacle, read_told
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound
 from infosvc.wire.records import Datum, State
+from jobs.errors import JobError
 
 GPU = "yarn.io/gpu"
 """What YARN calls a GPU that it counts."""
@@ -38,6 +39,23 @@ def find_lacking(client: InfoClient, wanted: Wanted, counted: Mapping[str, int |
     lacking = [(node, why) for node, why in found if why]
     lacking.sort(key=lambda one: (-len(told.get(one[0]) or ()), one[0]))
     return dict(lacking)
+
+
+def leave_out_lacking(nodes: Sequence[str], lacking: Mapping[str, str], wish: str) -> list[str]:
+    """The nodes without those that lack the GPUs of a `wish`; JobError, with the reason of one, when that leaves none.
+
+    >>> leave_out_lacking(["a", "b"], {"a": "it has no GPU, and 1 is asked for"}, "it asks for")
+    ['b']
+    """
+    able = [node for node in nodes if node not in lacking]
+    if not able:
+        node = next(one for one in lacking if one in nodes)
+        example = node if len(nodes) == 1 else f"{node}, for example"
+        raise JobError(
+            f"none of the nodes that may run it has the GPUs that {wish}: on {example}, {lacking[node]}",
+            remedy="ask for fewer by --gpus, or for others by --gpu-model, --gpu-memory and --gpu-capability",
+        )
+    return able
 
 
 def _values(client: InfoClient, name: str, wanted: Wanted) -> list[Datum]:

@@ -15,7 +15,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InvalidInput, Unreachable
 from infosvc.wire.records import Kind, Producer
 from infosvc.wire.task_spec import TaskSpec
-from jobs.division.gpu_nodes import CARDS, GPU, MISSING, find_lacking
+from jobs.division.gpu_nodes import CARDS, GPU, MISSING, find_lacking, leave_out_lacking
 from jobs.errors import JobError
 from jobs.kinds.task.request import order, wanted_gpus
 from jobs.kinds.task.settings import TaskSettings
@@ -65,9 +65,13 @@ def test_only_nodes_whose_cards_will_do_may_have_it(client: InfoClient) -> None:
     with pytest.raises(JobError) as refused:
         order(replace(SPEC, not_nodes=("good",)), ID, None, nodes, lacking=found)
     assert str(refused.value) == (
-        "none of the nodes that may run it has the GPUs that it asks for: on mixed, 1 of its 2 GPUs will do, "
-        "and 2 are asked for: GPU 1, Tesla P100-PCIE-16GB, is not a T4: ask for fewer, or for others"
+        "none of the nodes that may run it has the GPUs that it asks for: on mixed, for example, 1 of its 2 GPUs "
+        "will do, and 2 are asked for: GPU 1, Tesla P100-PCIE-16GB, is not a T4: ask for fewer by --gpus, or for "
+        "others by --gpu-model, --gpu-memory and --gpu-capability"
     )
+    with pytest.raises(JobError, match="that each container asks for: on silent, it tells nothing of its GPUs: ask"):
+        leave_out_lacking(["silent"], found, "each container asks for")
+    assert leave_out_lacking(["good", "silent"], found, "each container asks for") == ["good"]
     with pytest.raises(JobError, match=r"asks for \(few\): on few, it has 1 GPU, and 2 are asked for"):
         order(replace(SPEC, nodes=("few",)), ID, None, nodes, lacking=found)
 

@@ -16,7 +16,7 @@ from jobs.application.environments.laid import Laid, shared
 from jobs.application.environments.unfit import ALL_FIT, Unfit
 from jobs.application.job_spec import JobOptions
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter
-from jobs.division.gpu_nodes import GPU
+from jobs.division.gpu_nodes import GPU, leave_out_lacking
 from jobs.errors import JobError
 from jobs.kinds.task import image_store, input_data
 from jobs.kinds.task.committing import check_free
@@ -256,14 +256,7 @@ def _hosts(
             f"none of the nodes that may run it allows the image {image}{names}",
             remedy="an operator allows it by a line in their /etc/nodewise/images",
         )
-    fitting = unfit.leave_out(hosts)
-    if not (able := [one for one in fitting if one not in lacking]):
-        node, why = next(one for one in lacking.items() if one[0] in fitting)
-        raise JobError(
-            f"none of the nodes that may run it has the GPUs that it asks for{names}: on {node}, {why}",
-            remedy="ask for fewer, or for others",
-        )
-    return able
+    return leave_out_lacking(unfit.leave_out(hosts), lacking, f"it asks for{names}")
 
 
 def _path(folder: str) -> str:

@@ -167,10 +167,10 @@ def test_a_task_that_waits_for_cards_stops_when_it_is_asked_to(platform: Platfor
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"gpus": 3}, "on {}, YARN counts 2 GPUs, and 3 are asked for: ask for fewer, or for others"),
+        ({"gpus": 3}, "on {}, for example, YARN counts 2 GPUs, and 3 are asked for: ask for fewer by --gpus, or"),
         (
             {"gpus": 1, "gpu_model": "H100"},
-            "on {}, none of its 2 GPUs will do, and 1 is asked for: GPU 0, Tesla T4",
+            "on {}, for example, none of its 2 GPUs will do, and 1 is asked for: GPU 0, Tesla T4",
         ),
         ({"gpus": 1, "not_nodes": ["{}"]}, "YARN counts no GPUs, and 1 is asked for"),
     ],
@@ -251,6 +251,7 @@ def test_jobs_that_no_node_has_the_cards_for_are_refused_before_they_are_submitt
 
     said = shell.run(f"nodewise --home {cluster.home} train submit {words} 2>&1 || echo refused with $?")
 
-    assert "no node has the GPUs that each container asks for" in " ".join(said.split())
-    assert "none of its 2 GPUs will do, and 1 is asked for: GPU 0, Tesla T4, is not a H100" in " ".join(said.split())
+    told = " ".join(said.split())
+    assert "none of the nodes that may run it has the GPUs that each of its containers asks for" in told
+    assert "none of its 2 GPUs will do, and 1 is asked for: GPU 0, Tesla T4, is not a H100" in told
     assert said.rstrip().endswith("refused with 1") and len(applications(cluster)) == before
