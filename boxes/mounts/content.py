@@ -55,6 +55,12 @@ class Reading:
         self.told = cast("IO[str]", self._process.stdout)
         self.waiting: dict[socket.socket, list[int]] = {}
 
+    def end(self) -> None:
+        """Read no further."""
+        self._process.kill()
+        self._process.communicate()
+        os.close(self._file)
+
     def judge(self) -> None:
         """DamagedError when it holds something else than its name tells; OSError when it could not be read."""
         try:

@@ -17,7 +17,7 @@ from boxes.mounts.kernel import Apart
 from boxes.mounts.mount import Identity, Mount, identity, pid_of
 from boxes.mounts.protocol import ANSWER_BYTES, DAMAGED, MOUNTED, READING, REQUEST, DamagedError, reason
 
-MOST_CONNECTIONS, MOST_MOUNTS, MOST_USERS = 64, 64, 512
+MOST_CONNECTIONS, MOST_MOUNTS, MOST_USERS, MOST_READINGS = 64, 64, 512, 32
 """So that its descriptors are never more than the 1024 that a process may have."""
 _MOST_WHOLE = 1024
 """Files of which is remembered that they hold what their names tell."""
@@ -98,9 +98,20 @@ class Mounter:
         if known in self._mounts or known in self._whole:
             return None
         if not (reading := self._readings.get(known)):
+            if len(self._readings) >= MOST_READINGS:
+                self._end_a_needless_reading()
             reading = self._readings[known] = Reading(file)
             self._looking.register(reading.told, selectors.EVENT_READ, lambda: self._end_reading(known))
         return reading
+
+    def _end_a_needless_reading(self) -> None:
+        """End the oldest for which nobody waits any more; OSError when there is none."""
+        needless = (known for known, one in self._readings.items() if not one.waiting)
+        if (known := next(needless, None)) is None:
+            raise OSError(errno.EMFILE, f"{MOST_READINGS} files are being read already")
+        reading = self._readings.pop(known)
+        self._looking.unregister(reading.told)
+        reading.end()
 
     def _end_reading(self, known: Identity) -> None:
         reading = self._readings.pop(known)

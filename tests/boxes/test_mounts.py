@@ -26,7 +26,7 @@ from boxes.box import Box, Ended, Limits, Program
 from boxes.mounts import mounter as limits
 from boxes.mounts import request
 from boxes.mounts.place import PLACE, open_own, socket_in
-from boxes.mounts.protocol import MOUNTED, READING
+from boxes.mounts.protocol import MOUNTED, READING, REQUEST
 from boxes.mounts.request import ask, close
 from environments.squash import squash
 from tests.boxes.test_boxes import ROOT, SECONDS, Heard, until
@@ -355,6 +355,52 @@ def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, pa
     assert run(file, "cat /opt/env/word").stdout == "whole\n"
     assert reads.read_text() == "x\n"
     assert "refused" not in mounter.said()
+
+
+def test_no_more_files_are_read_at_once_than_somebody_waits_for(mounter: Mounter, part: Path, tmp_path: Path) -> None:
+    slow, most = tmp_path / "reader", 2
+    slow.write_text("#!/bin/sh\nexec sleep 3600.75\n")
+    slow.chmod(0o755)
+    mounter.kill()
+    prepare = f"from boxes.mounts import content, mounter; content._READER = ({str(slow)!r},)"
+    mounter.start(prepare=f"{prepare}; mounter.MOST_READINGS = {most}")
+    files = [tmp_path / f"sha256-{number:064x}.sqfs" for number in range(5)]
+    for file in files:
+        file.write_bytes(part.read_bytes())
+
+    def readers() -> list[psutil.Process]:
+        return [one for one in psutil.Process(mounter.process.pid).children() if one.name() == "sleep"]
+
+    def kill_readers() -> None:
+        for one in readers():
+            one.kill()
+
+    with ExitStack() as stack:
+        stack.callback(kill_readers)
+        waiting = [stack.enter_context(connected(mounter.folder)) for _ in range(most)]
+        for connection, file in zip(waiting, files, strict=False):
+            assert answer_of(connection, file) == READING
+        until(lambda: len(readers()) == most)
+        another = stack.enter_context(connected(mounter.folder))
+        assert answer_of(another, files[2]) == b"2 files are being read already"
+        waiting[0].close()
+        until(lambda: answer_of(another, files[2]) == READING)  # once it knows that nobody waits for the first any more
+        another.close()
+        for file in files[3:]:
+            with connected(mounter.folder) as connection:
+                assert answer_of(connection, file) == READING
+        until(lambda: len(readers()) == most)
+        assert run(part, "cat /opt/env/word").stdout == "found\n"
+
+
+def answer_of(connection: socket.socket, file: Path) -> bytes:
+    """The first word of the mounter on a request for a file."""
+    process = os.pidfd_open(os.getpid())
+    with file.open("rb") as opened:
+        socket.send_fds(connection, [REQUEST], [opened.fileno(), process])
+    os.close(process)
+    connection.settimeout(SECONDS)
+    return connection.recv(1024)
 
 
 def test_strange_requests_and_silence_do_no_harm(mounter: Mounter, part: Path) -> None:

@@ -262,9 +262,7 @@ def test_an_image_is_waited_for_that_others_bring_and_not_for_ever(
     place.parent.mkdir()
     with place.open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(
-            BoxError, match=r"others have been bringing images to this node for 0\.3 s and are not done: "
-        ):
+        with pytest.raises(BoxError, match=r"others have been bringing images .* for 0\.3 s and are not done: "):
             pull(served(BASE, OWN))
         assert docker.pulls == []
         monkeypatch.setattr(session, "WAIT_SECONDS", 60.0)
