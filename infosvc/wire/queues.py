@@ -23,6 +23,18 @@ class QueueUser(Record):
 
 
 @dataclass(frozen=True)
+class MastersLimit(Record):
+    """Of which type of resource application masters have most of what they may have together."""
+
+    resource: str = field(metadata=describe("as YARN names it", example="memory-mb"))
+    used: int = field(metadata=describe("that they have of it", example=1024))
+    most: int = field(metadata=describe("that they may have of it", example=1024))
+    is_full: bool = field(
+        metadata=describe("whether that leaves no room for any that waits and asks for it", example=True)
+    )
+
+
+@dataclass(frozen=True)
 class YarnQueue(Record):
     """A queue that takes applications."""
 
@@ -36,11 +48,15 @@ class YarnQueue(Record):
     running: int = field(metadata=describe("applications that have a place", example=1))
     waiting: int = field(metadata=describe("applications that wait for one", example=1))
     users: tuple[QueueUser, ...] = field(metadata=describe("who has applications there, by name"))
+    masters: MastersLimit = field(metadata=describe("the limit of its application masters that is nearest"))
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Build from a JSON object with its users."""
-        return super().from_json({**body, "users": tuple(QueueUser.from_json(one) for one in body["users"])})
+        """Build from a JSON object with its users and the limit, which is that of memory from an earlier version."""
+        users = tuple(QueueUser.from_json(one) for one in body["users"])
+        of_memory = {"resource": "memory-mb", "used": body["masters_mb"], "most": body["masters_most_mb"]}
+        masters = MastersLimit.from_json(body.get("masters") or {**of_memory, "is_full": False})
+        return super().from_json({**body, "users": users, "masters": masters})
 
 
 @dataclass(frozen=True)

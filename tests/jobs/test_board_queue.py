@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from infosvc.access.roles import Caller
 from infosvc.wire.client import InfoClient
-from infosvc.wire.queues import ClusterQueues
+from infosvc.wire.queues import ClusterQueues, MastersLimit
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import EXAMPLE_ID
@@ -51,6 +51,7 @@ def test_each_leaf_queue_is_told_with_its_figures(known: FlaskClient) -> None:
         *(0.75, 0.375, 1.0),
     )
     assert (default.masters_mb, default.masters_most_mb, default.users[0].name) == (1152, 1536, "maria")
+    assert default.masters == MastersLimit("memory-mb", 1152, 1536, is_full=False)
     assert (small.name, small.used, small.maximum) == ("root.small", 0.229167, 0.25)
 
 

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from hadoop.rest.amounts import MEMORY, VCORES, Amounts
 from hadoop.rest.resourcemanager import NodeRoom
 from infosvc.wire.client import InfoClient
-from infosvc.wire.queues import ClusterQueues, WaitingApplication
+from infosvc.wire.queues import ClusterQueues, WaitingApplication, YarnQueue
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import EXAMPLE_ID
 from jobs.dashboard.queue.line import parse_row
@@ -123,6 +123,52 @@ def test_masters_that_have_all_the_gpus_they_may_are_said_to(known: FlaskClient,
         "room for application masters in root.default, tasks included: they have 1 of at most 2 yarn.io/gpu, and it "
         "asks for 2 yarn.io/gpu"
     )
+
+
+def masters(known: FlaskClient) -> tuple[str, int, int, bool]:
+    """The limit of application masters that is told of the first queue."""
+    told = ClusterQueues.from_json(known.get("/api/v1/queue").get_json()).queues[0].masters
+    return told.resource, told.used, told.most, told.is_full
+
+
+@pytest.mark.parametrize(
+    ("used", "most", "waits", "expected"),
+    [
+        ((1152, 3, 1), (6144, 24, 2), (256, 1, 2), (GPU, 1, 2, True)),
+        ((1152, 3, 1), (6144, 24, 2), (256, 1, 1), (GPU, 1, 2, False)),
+        ((6000, 3, 1), (6144, 24, 2), (256, 1, 1), (MEMORY, 6000, 6144, True)),
+        ((1152, 12, 0), (6144, 24, 0), (256, 1, 0), (VCORES, 12, 24, False)),
+        ((0, 0, 0), (6144, 24, 2), (7000, 1, 1), (MEMORY, 0, 6144, False)),
+    ],
+    ids=["gpus", "half of the gpus", "memory", "cores", "the first one is let in"],
+)
+def test_the_limit_of_masters_that_is_nearest_is_told(
+    known: FlaskClient,
+    hadoop: Hadoop,
+    used: tuple[int, int, int],
+    most: tuple[int, int, int],
+    waits: tuple[int, int, int],
+    expected: tuple[str, int, int, bool],
+) -> None:
+    limit(hadoop, usedAMResource=told(*used), AMResourceLimit=told(*most), userAMResourceLimit=told(*most))
+    hadoop.app |= asks(*waits)
+
+    assert masters(known) == expected
+
+
+def test_where_yarn_goes_by_memory_its_limit_is_told(known: FlaskClient, hadoop: Hadoop) -> None:
+    most = told(6144, 1, 0)
+    for queue in hadoop.scheduler["scheduler"]["schedulerInfo"]["queues"]["queue"]:
+        queue |= {"usedAMResource": told(1152, 3, 0), "AMResourceLimit": most, "userAMResourceLimit": most}
+
+    assert masters(known) == (MEMORY, 1152, 6144, False)
+
+
+def test_a_service_of_an_earlier_version_tells_the_limit_of_memory() -> None:
+    figures = {"capacity": 1.0, "used": 0.5, "maximum": 1.0, "masters_mb": 1, "masters_most_mb": 2}
+    found = YarnQueue.from_json({"name": "q", "state": "RUNNING", "running": 0, "waiting": 0, "users": [], **figures})
+
+    assert (found.masters.resource, found.masters.used, found.masters.most) == (MEMORY, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest
 from infosvc.wire.errors import NotFound
 from infosvc.wire.fields import answer_of
-from infosvc.wire.queues import ClusterQueues, ExpectedStart, QueueUser, WaitingApplication, YarnQueue
+from infosvc.wire.queues import ClusterQueues, ExpectedStart, MastersLimit, QueueUser, WaitingApplication, YarnQueue
 from infosvc.wire.records import Role
 from infosvc.wire.tasks import EXAMPLE_ID
 from jobs.application.following import Sight
@@ -175,8 +175,9 @@ def _queues() -> ClusterQueues:
     """Three that wait in one queue: a task of the admin's, another's, and one of which too little is known."""
     now = time.time()
     users = (QueueUser("me", 4096, 8192),)
-    default = YarnQueue("root.default", "RUNNING", 0.75, 0.5, 1.0, 4096, 4096, 4, 3, users)
-    small = YarnQueue("root.small", "STOPPED", 0.25, 0.0, 0.25, 0, 1024, 0, 0, ())
+    full, free = MastersLimit("memory-mb", 4096, 4096, is_full=True), MastersLimit("memory-mb", 0, 1024, is_full=False)
+    default = YarnQueue("root.default", "RUNNING", 0.75, 0.5, 1.0, 4096, 4096, 4, 3, users, full)
+    small = YarnQueue("root.small", "STOPPED", 0.25, 0.0, 0.25, 0, 1024, 0, 0, (), free)
     limit = "room for application masters in root.default, tasks included: they have 4,096 of at most 4,096 MB"
     asks: dict[str, Any] = {"memory_mb": 1024, "vcores": 1, "since": now - 100, "said": "Application is Activated"}
     asks |= {"resources": {"yarn.io/gpu": 2}}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from playwright.sync_api import Locator, Page, expect
 
+from infosvc.wire.queues import MastersLimit
 from infosvc.wire.tasks import EXAMPLE_ID
 from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, Unreloaded, accessible, press_until
@@ -42,9 +43,10 @@ def test_each_queue_has_a_line_of_figures(tabs: Tabs, known: Known) -> None:
 
 
 def test_the_limit_that_is_full_is_marked(tabs: Tabs, known: Known, board: Invented) -> None:
-    """For the application masters that is so as soon as none that waits, each with 1,024 MB, has room among them."""
+    """For the application masters the service says so, and of which type of resource."""
     default, small = board.queues.queues
-    most_used = replace(default, used=0.998, masters_mb=3000)
+    limit = replace(default.masters, used=3000, is_full=False)
+    most_used = replace(default, used=0.998, masters=limit)
     board.queues = replace(board.queues, queues=(most_used, replace(small, used=0.1)))
     page = tabs.open(known.url, "#/queue", TOKEN)
     mark = queues(page).first.get_by_text("full")
@@ -53,8 +55,9 @@ def test_the_limit_that_is_full_is_marked(tabs: Tabs, known: Known, board: Inven
     expect(mark).to_have_css("color", "rgb(179, 33, 27)")
     expect(queues(page).first.get_by_role("cell").nth(2)).to_have_text("100 % full")
     expect(queues(page).last.get_by_text("full")).to_have_count(0)
-    board.queues = replace(board.queues, queues=(replace(default, masters_mb=3500), small))
-    expect(queues(page).first.get_by_role("cell").nth(3)).to_have_text("3,500 of at most 4,096 MB full")
+    gpus = MastersLimit("yarn.io/gpu", 2, 2, is_full=True)
+    board.queues = replace(board.queues, queues=(replace(default, masters=gpus), small))
+    expect(queues(page).first.get_by_role("cell").nth(3)).to_have_text("2 of at most 2 yarn.io/gpu full")
     expect(queues(page).first.get_by_role("cell").nth(2)).to_have_text("100 %")
 
 

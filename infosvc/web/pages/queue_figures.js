@@ -24,32 +24,29 @@ const NO_NEW = "takes no new applications";
 const STATES = { STOPPED: `stopped: ${NO_NEW}`, DRAINING: `draining: ${NO_NEW} and ends when its own have ended` };
 
 /**
- * @returns {{element: HTMLElement, draw: (found: {queues: any[], waiting: any[]}) => void}}
+ * @returns {{element: HTMLElement, draw: (found: {queues: any[]}) => void}}
  */
 export function queueFigures() {
   const columns = may("admin") ? [...COLUMNS, USERS] : COLUMNS;
   const { element, body } = stackingTable("Queues", CAPTION, columns);
   element.hidden = true;
-  const draw = ({ queues, waiting }) => {
+  const draw = ({ queues }) => {
     element.hidden = queues.length === 0;
     refill(
       body,
-      queues.map((queue) => stackingRow(columns, cells(queue, waiting).slice(0, columns.length))),
+      queues.map((queue) => stackingRow(columns, cells(queue).slice(0, columns.length))),
     );
   };
   return { element, draw };
 }
 
-function cells(queue, waiting) {
+function cells(queue) {
   return [
     [queue.name, stateNote(queue.state)],
     percent(queue.used),
     percent(queue.capacity),
     [percent(queue.maximum), fullMark(isUsedUp(queue))],
-    [
-      `${grouped(queue.masters_mb)} of at most ${grouped(queue.masters_most_mb)} MB`,
-      fullMark(mastersFill(queue, waiting)),
-    ],
+    [mastersText(queue.masters), fullMark(queue.masters.is_full)],
     queue.running,
     queue.waiting,
     queue.users.length,
@@ -69,11 +66,10 @@ function isUsedUp({ used, maximum }) {
   return maximum > 0 && Math.round(100 * used) >= Math.round(100 * maximum);
 }
 
-/** Whether the application masters of a queue leave no room for any that waits there. */
-function mastersFill({ name, masters_mb: has, masters_most_mb: most }, waiting) {
-  const asked = waiting.filter((one) => one.queue === name && one.memory_mb).map((one) => one.memory_mb);
-  const least = asked.length ? Math.min(...asked) : 1;
-  return has > 0 && has + least > most; // YARN lets the first one in, however large it is
+/** What application masters have of the type of resource whose limit is nearest. */
+function mastersText({ resource, used, most }) {
+  const unit = resource === "memory-mb" ? "MB" : resource;
+  return `${grouped(used)} of at most ${grouped(most)} ${unit}`;
 }
 
 function percent(part) {

@@ -58,7 +58,7 @@ def _queues(found: ClusterQueues) -> Table:
     for heading in ("used", "guaranteed", "at most", "application masters", "running", "waiting", "users"):
         table.add_column(heading, justify="right")
     for one in found.queues:
-        masters = f"{one.masters_mb:,} of {one.masters_most_mb:,} MB"
+        masters = f"{one.masters.used:,} of {say_amount(one.masters.resource, one.masters.most)}"
         parts = (f"{part:.0%}" for part in (one.used, one.capacity, one.maximum))
         counts = map(str, (one.running, one.waiting, len(one.users)))
         table.add_row(plain(one.name), plain(one.state.lower()), *parts, masters, *counts)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hadoop.rest.amounts import MEMORY, VCORES
+from hadoop.rest.amounts import MEMORY, VCORES, Amounts
 from hadoop.rest.resourcemanager import ResourceManager
 from hadoop.rest.scheduler import CAPACITY, LeafQueue
 from infosvc.wire.queues import ClusterQueues, ExpectedStart, QueueUser, WaitingApplication, YarnQueue
 from infosvc.wire.tasks import Task, TaskState
 from jobs.dashboard.queue.line import Line, Row, read_line
+from jobs.dashboard.queue.masters import find_limit
 from jobs.dashboard.queue.outlook import Tasks, outlook, task_of
 from jobs.dashboard.queue.reasons import waits_for
 from jobs.dashboard.sources.values import Viewer
@@ -104,11 +105,14 @@ def _shown(
 
 def _queues(line: Line) -> tuple[YarnQueue, ...]:
     running = Counter(one.known.queue for one in line.seated)
-    waiting = Counter(one.known.queue for one in line.waiting)
-    return tuple(_queue(one, running, waiting) for one in line.scheduler.queues)
+    asks: dict[str, list[Amounts]] = defaultdict(list)
+    for one in line.waiting:
+        asks[one.known.queue].append(one.asks or {})
+    counts_all = line.counts_all
+    return tuple(_queue(one, running[one.name], asks[one.name], counts_all) for one in line.scheduler.queues)
 
 
-def _queue(queue: LeafQueue, running: Mapping[str, int], waiting: Mapping[str, int]) -> YarnQueue:
+def _queue(queue: LeafQueue, running: int, asks: Sequence[Amounts], counts_all: bool) -> YarnQueue:
     users = sorted(queue.users, key=lambda one: one.name)[:MOST_USERS]
     return YarnQueue(
         name=queue.name,
@@ -118,7 +122,8 @@ def _queue(queue: LeafQueue, running: Mapping[str, int], waiting: Mapping[str, i
         maximum=queue.maximum,
         masters_mb=queue.masters.get(MEMORY, 0),
         masters_most_mb=queue.masters_most.get(MEMORY, 0),
-        running=running[queue.name],
-        waiting=waiting[queue.name],
+        running=running,
+        waiting=len(asks),
         users=tuple(QueueUser(one.name, one.used.get(MEMORY, 0), one.most.get(MEMORY, 0)) for one in users),
+        masters=find_limit(queue, asks, counts_all=counts_all),
     )
