@@ -67,14 +67,15 @@ class Caller(NamedTuple):
         return frozenset({self.user_name}) if self.role is Role.USER else frozenset()
 
     @property
-    def run_owners(self) -> frozenset[str] | None:
-        """Whose runs it may track, None for everybody's: a task those of its owner."""
-        return frozenset({self.user_name}) if self.role is Role.TASK else self.owners
-
-    @property
     def reads_one_node(self) -> bool:
         """Whether this is a reader of its own node's values alone."""
         return self.role is Role.READER and self.node_name is not None
+
+    def may_track(self, owner: str) -> bool:
+        """Whether it may know of somebody's runs and change them: a task those of its own owner."""
+        if self.role is Role.TASK:
+            return owner == self.user_name
+        return self.owners is None or owner in self.owners
 
 
 ANONYMOUS = Caller("anonymous", Role.READER)

@@ -52,7 +52,7 @@ def find(configuration: Configuration, caller: Caller, experiment_id: str) -> Ex
     if experiment_id == DEFAULT:
         return _default_of(caller)
     found = configuration.experiments.get(experiment_id)
-    if found is None or (caller.run_owners is not None and found.owner not in caller.run_owners):
+    if found is None or not caller.may_track(found.owner):
         raise NotFound(
             f"no experiment has the id {experiment_id[:80]!r}", "experiment_id", remedy="set one by its name"
         )
@@ -72,10 +72,7 @@ def find_named(configuration: Configuration, caller: Caller, name: str) -> Exper
 def select(configuration: Configuration, caller: Caller) -> list[Experiment]:
     """All experiments that the caller may see, its own Default among them."""
     stored = list(configuration.experiments.values())
-    return [
-        _default_of(caller),
-        *(one for one in stored if caller.run_owners is None or one.owner in caller.run_owners),
-    ]
+    return [_default_of(caller), *(one for one in stored if caller.may_track(one.owner))]
 
 
 def empty_before(configuration: Configuration, moment: float, owner: str | None = None) -> list[Experiment]:

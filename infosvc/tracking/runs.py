@@ -14,7 +14,6 @@ from infosvc.settings import Settings
 from infosvc.state.configuration import Configuration, StoredTask
 from infosvc.state.tracked import NAME_TAG, Run, StoredRun
 from infosvc.state.transaction import Transaction
-from infosvc.tasks.listing import Owners
 from infosvc.tracking import bounds, experiments
 from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.tasks import Task, TaskState
@@ -58,7 +57,7 @@ def begin(transaction: Transaction, caller: Caller, new: NewRun, settings: Setti
 def find(configuration: Configuration, caller: Caller, run_id: str) -> StoredRun:
     """A run as it is now, also the run of a task of which nothing is kept yet; NotFound when the caller sees none."""
     found = current(configuration.runs.get(run_id), configuration.tasks.get(run_id))
-    if found is None or not _sees(caller.run_owners, found.run):
+    if found is None or not caller.may_track(found.run.owner):
         raise NotFound(f"no run has the id {run_id[:80]!r}", "run_id", remedy="search_runs shows those that there are")
     return found
 
@@ -74,7 +73,7 @@ def current(stored: StoredRun | None, task: StoredTask | None) -> StoredRun | No
 
 def select(configuration: Configuration, caller: Caller) -> list[StoredRun]:
     """All runs that the caller may see."""
-    seen = (stored for stored in list(configuration.runs.values()) if _sees(caller.run_owners, stored.run))
+    seen = (stored for stored in list(configuration.runs.values()) if caller.may_track(stored.run.owner))
     found = (current(stored, configuration.tasks.get(stored.run.run_id)) for stored in seen)
     return [one for one in found if one is not None]
 
@@ -138,10 +137,6 @@ def delete(transaction: Transaction, caller: Caller, run_id: str) -> None:
             remedy=f"remove it with `nodewise task rm {run_id}` once it has ended",
         )
     transaction.remove_run(run_id)
-
-
-def _sees(owners: Owners, run: Run) -> bool:
-    return owners is None or run.owner in owners
 
 
 def _is_of(run: Run, task: Task) -> bool:
