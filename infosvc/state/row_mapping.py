@@ -158,8 +158,8 @@ def _read_task(row: Row, _shift: float, _now: float) -> tuple[Key, StoredTask]:
     return (task.task_id,), StoredTask(task, len(row["spec"].encode()))
 
 
-def _gone_row(key: Key, gone_at: float, _shift: float) -> tuple[Any, ...]:
-    return (*key, gone_at)
+def _number_row(key: Key, number: float, _shift: float) -> tuple[Any, ...]:
+    return (*key, number)
 
 
 def _read_gone(row: Row, _shift: float, _now: float) -> tuple[Key, float]:
@@ -185,10 +185,6 @@ def _read_run(row: Row, _shift: float, _now: float) -> tuple[Key, StoredRun]:
     return (row["run_id"],), StoredRun(msgspec.json.decode(document, type=Run), len(document))
 
 
-def _counter_row(key: Key, count: int, _shift: float) -> tuple[Any, ...]:
-    return (*key, count)
-
-
 def _read_counter(row: Row, _shift: float, _now: float) -> tuple[Key, int]:
     return (row["name"],), row["value"]
 
@@ -207,8 +203,8 @@ TABLES: dict[str, Mapping] = {
     "slots": Mapping(tables.slots, _slot_row, _read_slot),
     "tokens": Mapping(tables.tokens, _token_row, _read_token),
     "tasks": Mapping(tables.tasks, _task_row, _read_task),
-    "gone_tasks": Mapping(tables.gone_tasks, _gone_row, _read_gone),
+    "gone_tasks": Mapping(tables.gone_tasks, _number_row, _read_gone),
     "experiments": Mapping(tables.experiments, _experiment_row, _read_experiment),
     "runs": Mapping(tables.runs, _run_row, _read_run),
-    "counters": Mapping(tables.meta, _counter_row, _read_counter),
+    "counters": Mapping(tables.meta, _number_row, _read_counter),
 }
