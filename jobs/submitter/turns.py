@@ -141,21 +141,33 @@ class Turns:
         else:
             self._submit(task)
 
-    def _submit(self, task: Task) -> None:
+    def _submit(
+        self,
+        task: Task,
+        refused: TaskState = TaskState.FAILED,
+        starts_before: int = 0,
+        moves: bool = False,
+        may_wait: bool = True,
+    ) -> bool:
+        """Give a task to YARN, after so many starts; whether YARN has it, else it is `refused`, with the reason.
+
+        HadoopError while YARN or HDFS does not answer.
+        """
         try:
-            self._hand_over(task)
+            self._hand_over(task, starts_before, moves, may_wait)
         except (HadoopError, JobError) as error:
             if isinstance(error, HadoopError) and not self._cluster.is_up():
                 raise
-            self._tell(task, TaskNews(TaskState.FAILED, str(error)[:LONGEST_REASON]))
+            self._tell(task, TaskNews(refused, str(error)[:LONGEST_REASON]))
+            return False
+        return True
 
-    def _hand_over(
-        self, task: Task, starts_before: int = 0, bound_to: Sequence[str] = (), may_wait: bool = True
-    ) -> None:
-        """Give a task to YARN, after so many starts, for some nodes alone if any are named; HadoopError or JobError.
+    def _hand_over(self, task: Task, starts_before: int, moves: bool, may_wait: bool) -> None:
+        """One that moves is for other nodes alone; HadoopError or JobError.
 
         It waits for no nodes that others in the queue might get, nor where the queue itself may be full.
         """
+        bound_to = self._mover.elsewhere(task) if moves and self._mover else ()
         may_wait = may_wait and self._queued <= {task.task_id}
         with tempfile.TemporaryDirectory(prefix="nodewise-task-") as folder:
             archive = self._fetch(task, Path(folder))
@@ -214,15 +226,8 @@ class Turns:
             self._tell(task, TaskNews(TaskState.QUEUED, application_id=last.application_id))
         elif task.stop_asked or begun >= MOST_STARTS:
             return False
-        else:
-            try:
-                bound_to = self._mover.elsewhere(task) if moves and self._mover else ()
-                self._hand_over(task, begun, bound_to, may_wait=not has_waited)
-            except (HadoopError, JobError) as error:  # as while its nodes are away: what had begun is not given up
-                if isinstance(error, HadoopError) and not self._cluster.is_up():
-                    raise
-                self._tell(task, TaskNews(TaskState.QUEUED, str(error)[:LONGEST_REASON]))
-                return True
+        elif not self._submit(task, TaskState.QUEUED, begun, moves, may_wait=not has_waited):
+            return True  # as while its nodes are away: what had begun is not given up
         self._waiting.pop(application.application_id, None)
         self._cluster.clean(application.application_id)
         return True
