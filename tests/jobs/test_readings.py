@@ -58,7 +58,7 @@ def numbers(client: InfoClient, program: Program = OWN) -> dict[str, float]:
 def decide(client: InfoClient, **given: Any) -> Decision:
     """What a job decides by the capability, as its application master does, with this service."""
     settings = replace(SETTINGS, capability=JUDGE, **given)
-    knowledge: Any = SimpleNamespace(client=client, nodes=lambda: list(NODES), racks=dict)
+    knowledge: Any = SimpleNamespace(client=client, nodes=lambda: list(NODES), racks=dict, start_seconds=lambda *_: {})
     images: Any = SimpleNamespace(blocks=lambda _: make_blocks())
     return deciding.decide(SPEC.job_id, settings, know(knowledge, images, settings), "images")
 
