@@ -43,6 +43,14 @@ def docker(_docker: DockerHere, monkeypatch: pytest.MonkeyPatch) -> Iterator[Doc
     until(lambda: _docker.containers() == [], 60, "no box is left")
 
 
+@pytest.fixture
+def passable() -> Iterator[Path]:
+    """A folder that every user may pass; other runs of pytest close the one that `tmp_path` lies in, as they start."""
+    with tempfile.TemporaryDirectory(prefix="nw-passable-") as made:
+        Path(made).chmod(0o711)
+        yield Path(made)
+
+
 @pytest.fixture(params=[*sorted(BOXES), MOUNTED])
 def case(request: pytest.FixtureRequest) -> str:
     """A kind of box, or a program with a part of an environment in one."""

@@ -243,12 +243,9 @@ box.end(0)
 
 
 @pytest.mark.usefixtures("peer")
-def test_who_is_not_root_sees_what_its_own_box_of_docker_receives(
-    docker: DockerHere, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    own = tmp_path_factory.mktemp("own")
-    for one in (own.parent, own.parent.parent, own.parent.parent.parent):
-        one.chmod(one.stat().st_mode | 0o111)
+def test_who_is_not_root_sees_what_its_own_box_of_docker_receives(docker: DockerHere, passable: Path) -> None:
+    own = passable / "own"
+    own.mkdir()
     os.chown(own, STRANGER, STRANGER)
     docker.socket.chmod(0o666)
     docker.folder.chmod(0o755)
