@@ -7,16 +7,19 @@ import random
 import re
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 
 from bench.environments import total
-from bench.environments.content import MXNET, NUMPY
-from bench.environments.pieces import PIECES, Found, Place
+from bench.environments.content import QUICK, Content, fetch
+from bench.environments.limits import leave_network
+from bench.environments.pieces import PIECES, Found, Place, content_of, tell_size
 from bench.environments.scene import REGISTRY, has_registry, scene
 from bench.info import machine
 from bench.info.errors import BenchError
@@ -64,12 +67,14 @@ def main(
     Two answers are timed, too, that need no node: what `env make` says of an environment that is there already, and the
     refusal of a task that no node can run.
 
-    It takes an hour: each of the parts N/7 takes ten minutes at most. Nothing else should run meanwhile. It needs root,
-    for Docker and for a network of its own.
+    As the piece `torch`, packages of Debian come in the same ways but uv: its PyTorch, with the system that it needs.
+
+    It takes an hour and a half: each of the parts N/8 takes ten minutes at most, and 8/8, with torch, half an hour.
+    Nothing else should run meanwhile. It needs root, for Docker and for a network of its own.
 
     \b
     Examples:
-      scripts/bench environments --part 1/7
+      scripts/bench environments --part 1/8
       scripts/bench environments --only cached --rounds 3
       scripts/bench environments --sum HEAD
     """
@@ -91,18 +96,16 @@ def main(
 
 def _measure(part: Part, chosen: Sequence[str], seed: int, rounds: int | None, quick: bool) -> dict[str, Any]:
     commit, since, began = describe_commit(), machine.Since(), time.monotonic()
-    readings: dict[str, Found] = {}
-    failed: dict[str, str] = {}
-    with scene(NUMPY if quick else MXNET, QUICK_NODES if quick else NODES, _say) as made:
-        for name in chosen:
-            _say(name)
-            chance = random.Random(f"{seed}/{name}")  # noqa: S311 - an experiment that can be repeated
-            try:
-                readings[name] = PIECES[name](Place(made, chance, rounds, _say))
-            except BenchError as error:
-                failed[name] = str(error)
-                _say(f"{name} is not measured: {error}")
-        sizes, nodes = dict(made.sizes), len(made.nodes)
+    nodes = QUICK_NODES if quick else NODES
+    told = Told()
+    with tempfile.TemporaryDirectory(prefix="nw-fetched-") as folder:
+        fetched = fetch_all(chosen, Path(folder), quick, told)
+        leave_network()
+        for content, files in fetched.items():
+            names = [one for one in chosen if _content_of(one, quick) is content]
+            with scene(content, files, nodes, _say) as made:
+                for name in names:
+                    told.measure(name, Place(made, _chance(seed, name), rounds, _say))
     return since.heading(RESULTS, _versions()) | {
         "commit": commit,
         "seed": seed,
@@ -110,11 +113,55 @@ def _measure(part: Part, chosen: Sequence[str], seed: int, rounds: int | None, q
         "on": "local",
         "pieces": list(chosen),
         "nodes": nodes,
-        "sizes": sizes,
+        "sizes": told.sizes,
         "seconds": time.monotonic() - began,
-        "readings": readings,
-        "failed": failed,
+        "readings": told.readings,
+        "failed": told.failed,
     }
+
+
+@dataclass
+class Told:
+    """What was found, by piece."""
+
+    readings: dict[str, Found] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def measure(self, name: str, place: Place) -> None:
+        """One piece, or why not."""
+        _say(name)
+        self.sizes |= {tell_size(name, way): size for way, size in place.scene.sizes.items()}
+        try:
+            self.readings[name] = PIECES[name](place)
+        except BenchError as error:
+            self.fail(name, error)
+
+    def fail(self, name: str, error: BenchError) -> None:
+        """Note that a piece is not measured."""
+        self.failed[name] = str(error)
+        _say(f"{name} is not measured: {error}")
+
+
+def fetch_all(chosen: Sequence[str], folder: Path, quick: bool, told: Told) -> dict[Content, list[Path]]:
+    """The packages of each content; pieces of one that cannot be fetched are not measured."""
+    found: dict[Content, list[Path]] = {}
+    for content in dict.fromkeys(_content_of(one, quick) for one in chosen):
+        _say(f"fetching packages of {content.module}")
+        try:
+            found[content] = fetch(content, folder / content.module)
+        except BenchError as error:
+            for name in (one for one in chosen if _content_of(one, quick) is content):
+                told.fail(name, error)
+    return found
+
+
+def _content_of(piece: str, quick: bool) -> Content:
+    return QUICK[content_of(piece)] if quick else content_of(piece)
+
+
+def _chance(seed: int, name: str) -> random.Random:
+    return random.Random(f"{seed}/{name}")  # noqa: S311 - an experiment that can be repeated
 
 
 def _versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What all ways bring to nodes: the same packages, from the worker's lock."""
+"""What all ways bring to nodes: the same packages, from the worker's lock or from Debian."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from environments import locking
+from environments.debian import apt
+from environments.debian import lock as debian_lock
 from environments.errors import EnvError
 from environments.locking import Target
 
@@ -19,20 +21,40 @@ WORKER_LOCK = ROOT / "requirements" / "worker.txt"
 
 @dataclass(frozen=True)
 class Content:
-    """`module` is what a program imports; of the worker's packages only these are taken, or all."""
+    """`module` is what a program imports; of the worker's packages only these are taken, or all.
+
+    Packages of Debian, with all that they need, are taken in place of the worker's, as a system of their own.
+    """
 
     module: str
-    packages: Sequence[str] = ()
+    packages: tuple[str, ...] = ()
+    debian: tuple[str, ...] = ()
+
+    @property
+    def at(self) -> str:
+        """The folder at which programs see it."""
+        return "/" if self.debian else "/opt/env"
+
+    @property
+    def python(self) -> str:
+        """What programs are run by, as they see it."""
+        return "/usr/bin/python3" if self.debian else f"{self.at}/bin/python"
 
 
 MXNET = Content("mxnet")
 NUMPY = Content("numpy", ("numpy",))
+TORCH = Content("torch", debian=("python3-torch",))
+SIX = Content("six", debian=("python3-six",))
+QUICK = {MXNET: NUMPY, TORCH: SIX}
+"""What takes the place of each where it only has to be shown that all works."""
 
 
 def fetch(content: Content, folder: Path) -> list[Path]:
-    """The packages' files, out of a registry; BenchError when there is none."""
+    """The packages' files, out of a registry or as apt finds them; BenchError when there is none."""
     folder.mkdir()
     try:
+        if content.debian:
+            return apt.fetch_with_dependencies(content.debian, folder)
         return locking.fetch(worker_lock(content), Target(), folder)
     except EnvError as error:
         raise BenchError(str(error)) from None
@@ -46,9 +68,12 @@ def lay_index(wheels: Sequence[Path], folder: Path) -> None:
         shutil.copyfile(wheel, place / wheel.name)
 
 
-def write_lock(wheels: Sequence[Path], file: Path) -> None:
+def write_lock(content: Content, files: Sequence[Path], lock: Path) -> None:
     """Of exactly these."""
-    file.write_text(locking.write(locking.packages_of(wheels)))
+    if content.debian:
+        lock.write_text(debian_lock.write([debian_lock.package_of(one) for one in files]))
+    else:
+        lock.write_text(locking.write(locking.packages_of(files)))
 
 
 def worker_lock(content: Content) -> str:

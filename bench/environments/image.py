@@ -1,8 +1,9 @@
-"""The packages as an image of Docker, above Debian's Python as this machine has it."""
+"""The packages as an image of Docker; those of Python lie above Debian's Python as this machine has it."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,8 +11,7 @@ from bench.image_here import as_root, find_programs, write_layer
 from bench.info.errors import BenchError
 from bench.programs import output
 
-AT = "opt/env"
-DOCKERFILE = f"FROM scratch\nADD base.tar /\nADD env.tar /{AT}/\n"
+BASE, ENV = "base.tar", "env.tar"
 
 
 def docker(socket: Path, *words: str) -> str:
@@ -19,17 +19,28 @@ def docker(socket: Path, *words: str) -> str:
     return output(["docker", "--host", f"unix://{socket}", *words], f"docker {words[0]}", _without_buildkit())
 
 
-def build(socket: Path, tree: Path, scratch: Path, name: str) -> None:
-    """Make the image as a Dockerfile would have it: a layer with Python, and one with the packages."""
+def build(socket: Path, tree: Path, at: str, scratch: Path, name: str) -> None:
+    """Make the image as a Dockerfile would have it: a layer with the packages, which programs see at `at`.
+
+    Where that is not the root, there is a layer with Python below it.
+    """
     context = scratch / "context"
     context.mkdir()
+    layers = {ENV: at} if at == "/" else {BASE: "/", ENV: at}
+    if BASE in layers:
+        _write_base(tree, context / BASE)
+    output(["tar", "-C", str(tree), "--owner=0", "--group=0", "-cf", str(context / ENV), "."], "tar")
+    added = "".join(f"ADD {file} {place.rstrip('/')}/\n" for file, place in layers.items())
+    (context / "Dockerfile").write_text(f"FROM scratch\n{added}")
+    docker(socket, "build", "--tag", name, str(context))
+    shutil.rmtree(context)
+
+
+def _write_base(tree: Path, layer: Path) -> None:
     libraries = [path for path in tree.rglob("*.so*") if path.is_file()]
-    with (context / "base.tar").open("wb") as sink:
+    with layer.open("wb") as sink:
         needed = find_programs(keeps_compiled=True, users=libraries)
         write_layer(sink, (one for one in needed if _belongs_below(one, tree)), as_root)
-    output(["tar", "-C", str(tree), "--owner=0", "--group=0", "-cf", str(context / "env.tar"), "."], "tar")
-    (context / "Dockerfile").write_text(DOCKERFILE)
-    docker(socket, "build", "--tag", name, str(context))
 
 
 def save(socket: Path, name: str, archive: Path) -> None:

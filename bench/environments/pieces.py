@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.environments.asking import MAKE_AGAIN, REFUSAL, make_again, refuse, serve_old_drivers
+from bench.environments.content import MXNET, TORCH, Content
 from bench.environments.limits import limited
 from bench.environments.memory import measure
 from bench.environments.run import Phases, run
 from bench.environments.scene import Say, Scene
-from bench.environments.ways import CACHED, COLD, LOAD, OURS, SHARED, TAR, UV, UV_WARM, Way
+from bench.environments.ways import CACHED, COLD, LOAD, OURS, SHARED, SYSTEM, TAR, UV, UV_WARM, Way
 
 BANDWIDTHS = (1000, 100)
 """Megabits a second."""
@@ -34,7 +35,7 @@ class Place:
 Piece = Callable[[Place], Found]
 
 
-def measure_cold(place: Place, megabits: int, everywhere: bool, rounds: int) -> Found:
+def measure_cold(place: Place, megabits: int, everywhere: bool, rounds: int, ways: Sequence[Way] = COLD) -> Found:
     """Nodes that have nothing fetch everything through cards of such a bandwidth: one of them, or all at once."""
     nodes = place.scene.nodes if everywhere else place.scene.nodes[:1]
 
@@ -42,7 +43,7 @@ def measure_cold(place: Place, megabits: int, everywhere: bool, rounds: int) -> 
         with limited(megabits, place.scene.senders):
             return max(run(place.scene, way, nodes, True), key=lambda one: one["ready"])
 
-    return _take_turns(place, COLD, rounds, once)
+    return _take_turns(place, ways, rounds, once)
 
 
 def measure_cached(place: Place, rounds: int) -> Found:
@@ -104,4 +105,15 @@ PIECES: Mapping[str, Piece] = {
     "cached": partial(measure_cached, rounds=10),
     "memory": partial(measure_memory, rounds=3),
     "asking": partial(measure_asking, rounds=10),
+    "torch": partial(measure_cold, megabits=1000, everywhere=False, rounds=3, ways=SYSTEM),
 }
+
+
+def content_of(piece: str) -> Content:
+    """What all ways of a piece bring."""
+    return TORCH if piece == "torch" else MXNET
+
+
+def tell_size(piece: str, way: str) -> str:
+    """The name of the bytes that a way fetches: those of pieces that bring MXNet are named by the way alone."""
+    return way if content_of(piece) is MXNET else f"{piece}: {way}"

@@ -21,7 +21,7 @@ def main() -> None:
     begun = time.monotonic()
     module = importlib.import_module(name)
     imported = time.monotonic()
-    {"mxnet": convolve, "numpy": multiply}[name](module)
+    {"mxnet": convolve, "numpy": multiply, "torch": convolve_tensors, "six": name_kinds}[name](module)
     found = {"first": FIRST, "import": imported - begun, "step": time.monotonic() - imported}
     new = folder / "probe.new"
     new.write_text(json.dumps(found))
@@ -42,6 +42,16 @@ def convolve(mxnet) -> None:  # type: ignore[no-untyped-def]
 def multiply(numpy) -> None:  # type: ignore[no-untyped-def]
     """One small product."""
     numpy.ones((32, 32)) @ numpy.ones((32, 32))
+
+
+def convolve_tensors(torch) -> None:  # type: ignore[no-untyped-def]
+    """One small convolution."""
+    torch.nn.functional.conv2d(torch.ones(1, 3, 32, 32), torch.ones(8, 3, 3, 3))
+
+
+def name_kinds(six) -> None:  # type: ignore[no-untyped-def]
+    """Hardly anything."""
+    str(six.string_types)
 
 
 if __name__ == "__main__":

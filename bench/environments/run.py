@@ -44,8 +44,9 @@ class Running:
 
 def begin(scene: Scene, way: Way, node: str, *modes: str) -> Running:
     """Ask YARN for a program on a node; `modes` are those of probe.py."""
-    folder, probe = scene.scratch / "runs" / f"{next(_NUMBERS)}-{node}", scene.scratch / PROBE.name
+    folder = scene.scratch / "runs" / f"{next(_NUMBERS)}-{node}"
     folder.mkdir(parents=True)
+    probe = folder / PROBE.name
     shutil.copyfile(PROBE, probe)
     steps = [word for phase, words in way.steps(scene, node) for word in ("step", phase, str(len(words)), *words)]
     program = way.start(scene, node, [str(probe), scene.content.module, str(folder), *modes])

@@ -17,7 +17,6 @@ from typing import Any
 from bench.docker_here import DockerHere
 from bench.environments import content, image
 from bench.environments.content import Content
-from bench.environments.limits import leave_network
 from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.programs import TOLD, output
@@ -26,7 +25,7 @@ from hadoop.local import ports
 from hadoop.local.lifecycle import Cluster
 
 ENV = "bench@1"
-CODE, ARCHIVE = "/bench/code.zip", "/bench/image.tar.gz"
+CODE, SYSTEM, ARCHIVE = "/bench/code.zip", "/bench/system.tar.gz", "/bench/image.tar.gz"
 INDEX_PORT, REGISTRY_PORT, IMAGES_PORT = 20_080, 20_050, 20_060
 """In the network of the bench, where nobody else has them."""
 HOST = "127.0.0.1"
@@ -115,19 +114,17 @@ def has_registry() -> bool:
 
 
 @contextmanager
-def scene(found: Content, nodes: int, say: Say) -> Iterator[Scene]:
-    """The scene until the end of the block; it needs root."""
+def scene(found: Content, files: Sequence[Path], nodes: int, say: Say) -> Iterator[Scene]:
+    """The scene of some packages until the end of the block; it needs root, and a network of its own."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nw-env-")))
-        say("fetching packages")
-        wheels = content.fetch(found, scratch / "fetched")
-        leave_network()
         index = scratch / "index"
-        content.lay_index(wheels, index)
+        index.mkdir()
+        content.lay_index([] if found.debian else files, index)
         words = [str(INDEX_PORT), "--bind", HOST, "--directory", str(index), "--protocol", "HTTP/1.1"]
         stack.enter_context(_running([sys.executable, "-m", "http.server", *words], scratch / "index.log"))
         lock = scratch / "lock.txt"
-        content.write_lock(wheels, lock)
+        content.write_lock(found, files, lock)
         cluster = stack.enter_context(cluster_of(None, nodes))
         submitter = Submitter(cluster, scratch / "submitter.log")
         stack.callback(submitter.end)
@@ -136,7 +133,7 @@ def scene(found: Content, nodes: int, say: Say) -> Iterator[Scene]:
             stack.enter_context(_registry(scratch))
         for node in cluster.nodes:
             (scratch / node).mkdir()
-        made = _fill(cluster, submitter, found, scratch, lock, wheels, dockers, say)
+        made = _fill(cluster, submitter, found, scratch, lock, files, dockers, say)
         yield replace(made, served=stack.enter_context(_image_server(cluster, scratch)))
 
 
@@ -146,23 +143,25 @@ def _fill(
     found: Content,
     scratch: Path,
     lock: Path,
-    wheels: Sequence[Path],
+    files: Sequence[Path],
     dockers: Mapping[str, DockerHere],
     say: Say,
 ) -> Scene:
     """Make the packages' forms, and put them where nodes fetch them."""
     tree, archive = scratch / "tree", scratch / "image.tar.gz"
     submitter.ask("put_code", CODE)
+    if found.debian:
+        submitter.ask("keep_packages", [str(one) for one in files])
     say("making the environment")
     made = make(cluster, lock)
     parts = submitter.ask("find_parts", ENV)
     submitter.ask("download", *parts.values(), str(scratch / "part.sqfs"))
     output(["unsquashfs", "-quiet", "-no-progress", "-dest", str(tree), str(scratch / "part.sqfs")], "unsquashfs")
     say("publishing it")
-    published = _nodewise(cluster, "env", "publish", "--python", str(tree))
+    packed, packed_bytes = _publish_system(submitter, tree) if found.debian else _publish(cluster, tree)
     say("making the image")
     first = dockers[cluster.nodes[0]]
-    image.build(first.docker, tree, scratch, LOADED)
+    image.build(first.docker, tree, found.at, scratch, LOADED)
     image.save(first.docker, LOADED, archive)
     submitter.ask("upload", str(archive), ARCHIVE)
     image.docker(first.docker, "save", "--output", str(scratch / "image.tar"), LOADED)
@@ -173,13 +172,28 @@ def _fill(
     image.docker(first.docker, "image", "prune", "--all", "--force")
     sizes = {
         "ours": sum(one["size_bytes"] for one in made["parts"]),
-        "tar.gz": published["packed_bytes"],
-        "uv": sum(one.stat().st_size for one in wheels),
+        "tar.gz": packed_bytes,
         "docker load": archive.stat().st_size,
         "docker pull from HDFS": added["size_bytes"],
         "docker pull": sum(one.stat().st_size for one in (scratch / "registry").rglob("blobs/sha256/*/*/data")),
     }
-    return Scene(cluster, submitter, found, scratch, tree, lock, parts, published["path"], dockers, sizes)
+    if not found.debian:
+        sizes["uv"] = sum(one.stat().st_size for one in files)
+    return Scene(cluster, submitter, found, scratch, tree, lock, parts, packed, dockers, sizes)
+
+
+def _publish(cluster: Cluster, tree: Path) -> tuple[str, int]:
+    """The archive in HDFS of packages of Python, and its bytes."""
+    published = _nodewise(cluster, "env", "publish", "--python", str(tree))
+    return published["path"], published["packed_bytes"]
+
+
+def _publish_system(submitter: Submitter, tree: Path) -> tuple[str, int]:
+    """The same of a system, which `env publish` does not take: as tar and gzip make it by themselves."""
+    archive = tree.with_name("system.tar.gz")
+    output(["tar", "-C", str(tree), "-czf", str(archive), "."], "tar")
+    submitter.ask("upload", str(archive), SYSTEM)
+    return SYSTEM, archive.stat().st_size
 
 
 def make(cluster: Cluster, lock: Path) -> Mapping[str, Any]:

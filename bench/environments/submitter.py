@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.environments.scene import ENV
+from environments.debian.lock import package_of
+from environments.manifest import DEB, Manifest, Part
 from environments.reference import Reference
-from environments.store import Store
+from environments.store import PART, Store
 from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome
@@ -50,6 +52,17 @@ class Calls:
     def download(self, path: str, local: str) -> None:
         """Copy a file to this machine."""
         self._filesystem.download(path, Path(local))
+
+    def keep_packages(self, files: list[str]) -> None:
+        """Have HDFS keep packages of Debian, so that an environment can be made from their lock without Debian.
+
+        HDFS has packages by environments that have them: this one is never mounted, so any file is its part.
+        """
+        store, debs = Store(self._filesystem), [Path(one) for one in files]
+        for deb in debs:
+            store.put(deb, DEB)
+        part = Part("/kept", store.put(debs[0], PART), debs[0].stat().st_size)
+        store.add(Manifest("kept", "1", "", [part], packages=[package_of(deb) for deb in debs]), "kept")
 
     def find_parts(self, env: str) -> dict[str, str]:
         """The files in HDFS of an environment, by the folders that they become."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.environments.image import AT, docker
+from bench.environments.image import docker
 from bench.environments.scene import ARCHIVE, LOADED, PULLED, Scene, has_registry, index_url
 from boxes.mounts.place import PLACE
 from jobs.application.environments import laid
@@ -17,6 +17,11 @@ from jobs.application.environments.store import ARCHIVE_NAME, python_in
 FETCH, LAY_OUT, BOTH = "fetch", "lay_out", "fetch_and_lay_out"
 """Phases before a program is started; BOTH where a way does the one while it does the other."""
 IMAGE_FILE = "image.tar.gz"
+
+_IN_FOLDER = ("/bin/sh", "-c", 'ln -s "$PWD"/* "$1" && cd "$1" && shift && exec "$@"', "sh")
+"""Begins in a folder of the bench with all that YARN has brought: a program in a root can write nowhere else."""
+_SEEN = ("--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--tmpfs", "/tmp")  # noqa: S108 the tmp is its own
+"""Of the node, by a program in the root that YARN has unpacked."""
 
 Words = Sequence[str]
 Step = tuple[str, Words]
@@ -50,7 +55,8 @@ class Way:
 
 
 def _start_ours(scene: Scene, _node: str, words: Words) -> Words:
-    return laid.python_argv(scene.parts, "", words)
+    started = laid.python_argv(scene.parts, scene.content.python, words)
+    return [*_IN_FOLDER, _folder(words), *started] if scene.content.debian else started
 
 
 def _start_alone(scene: Scene, node: str, words: Words) -> Words:
@@ -62,8 +68,16 @@ def _forget_ours(scene: Scene, _node: str) -> None:
         scene.submitter.ask("freshen", path)
 
 
-def _start_archive(_scene: Scene, _node: str, words: Words) -> Words:
-    return [python_in(), *words]
+def _start_archive(scene: Scene, _node: str, words: Words) -> Words:
+    if not scene.content.debian:
+        return [python_in(), *words]
+    folder, python = _folder(words), scene.content.python
+    return ["/usr/bin/bwrap", "--ro-bind", ARCHIVE_NAME, "/", *_SEEN, "--bind", folder, folder, python, *words]
+
+
+def _folder(words: Words) -> str:
+    """Of the program with these words, the folder that it writes into."""
+    return str(Path(words[0]).parent)
 
 
 def _forget_archive(scene: Scene, _node: str) -> None:
@@ -106,7 +120,7 @@ def _run_image(image: str) -> Callable[[Scene, str, Words], Words]:
     def start(scene: Scene, node: str, words: Words) -> Words:
         volume = f"{scene.scratch}:{scene.scratch}"
         options = ["--rm", "--network", "host", "--volume", volume]
-        return _docker_argv(scene, node, "run", *options, image, f"/{AT}/bin/python", *words)
+        return _docker_argv(scene, node, "run", *options, image, scene.content.python, *words)
 
     return start
 
@@ -159,3 +173,5 @@ PLAIN = Way("plain folder", _start_folder)
 COLD = (OURS, TAR, LOAD, PULL, PULL_FROM_HDFS, UV)
 CACHED = (PLAIN, OURS, ALONE, TAR, DOCKER, UV_WARM)
 SHARED = (PLAIN, OURS, ALONE, TAR, DOCKER)
+SYSTEM = (OURS, TAR, LOAD, PULL, PULL_FROM_HDFS)
+"""By which packages of Debian can come, too."""

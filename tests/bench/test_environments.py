@@ -11,15 +11,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 import pytest
 from click.testing import CliRunner
 
 from bench.environments import total
-from bench.environments.__main__ import main
+from bench.environments.__main__ import Told, fetch_all, main
 from bench.environments.asking import MAKE_AGAIN, REFUSAL
-from bench.environments.content import MXNET, NUMPY, worker_lock
+from bench.environments.content import MXNET, NUMPY, SIX, TORCH, Content, worker_lock
 from bench.environments.goals import GOALS, NOT_MEASURED
 from bench.environments.pieces import PIECES
 from bench.environments.run import localised_seconds
@@ -70,6 +71,39 @@ def test_a_quick_run_measures_all_ways_and_leaves_nothing(temporary: Path, tmp_p
     assert kept.read_text() == total.markdown([record], record["date"])
     assert list(temporary.iterdir()) == []
     assert [one for one in psutil.process_iter() if str(temporary) in " ".join(command_line(one))] == []
+
+
+@pytest.mark.timeout(1800)
+def test_a_quick_run_brings_packages_of_debian_too(temporary: Path) -> None:
+    command = [sys.executable, "-m", "bench.environments", "--quick", "--json", "--only", "torch"]
+
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1700, check=False)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    record = json.loads(done.stdout)
+    found = record["readings"]["torch"]
+    here = {"ours", "tar.gz", "docker load", "docker pull from HDFS"}
+    assert set(found) == here | ({"docker pull"} if shutil.which(REGISTRY) else set())
+    assert all(phases["import"][0] > 0 for phases in found.values())
+    size = record["sizes"]["torch: ours"]
+    assert found["ours"]["fetch"][0] > 0.9 * size * 8 / 1000e6, "the card was in the way"
+    assert list(temporary.iterdir()) == []
+
+
+def test_packages_that_cannot_be_fetched_are_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    told, folder = Told(), tmp_path / "fetched"
+    folder.mkdir()
+    unknown = {MXNET: Content("none", debian=("no-such-package-of-debian",)), TORCH: SIX}
+
+    with patch.dict("bench.environments.__main__.QUICK", unknown):
+        found = fetch_all(["cold-100", "torch"], folder, quick=True, told=told)
+
+    assert [*found] == [SIX] and any(one.name.startswith("python3-six_") for one in found[SIX])
+    assert [*told.failed] == ["cold-100"]
+    assert told.failed["cold-100"].startswith(
+        "Debian's lists on this machine have no package no-such-package-of-debian"
+    )
 
 
 def record(**pieces: dict[str, dict[str, float]]) -> dict[str, Any]:
@@ -134,6 +168,21 @@ def test_what_is_asked_must_be_answered_soon() -> None:
     assert "not reached: env make with nothing changed: seconds: 2.50, not <= 2" in missing
     assert not [one for one in missing if "is refused" in one]
     assert f"| {REFUSAL} | 40 ms | 40 ms | 1 |" in total.markdown([part], "HEAD").splitlines()
+
+
+def test_packages_of_debian_have_sizes_and_goals_of_their_own() -> None:
+    torch = {"ours": {"ready": 5.6}, "tar.gz": {"ready": 30.0}, "docker load": {"ready": 8.4}}
+    part = record(cold_1000={"ours": {"ready": 2.1}}, torch=torch)
+    part["sizes"]["torch: ours"] = 500e6
+
+    values = total.values([part])
+
+    assert values["ours, one node at 1000 Mbit/s, 1 s taken away: times bytes / bandwidth"] == pytest.approx(1.1)
+    place = "Debian's torch on one node at 1000 Mbit/s"
+    assert values[f"ours, {place}, 1 s taken away: times bytes / bandwidth"] == pytest.approx(1.15)
+    assert values[f"tar.gz, {place}: times ours"] == pytest.approx(30 / 5.6)
+    assert f"not reached: docker load, {place}: times ours: 1.50, not >= 2" in total.find_missing_goals([part])
+    assert "torch: ours 500.0 MB" in total.markdown([part], "HEAD")
 
 
 def test_nothing_measured_names_every_piece_goal_and_what_cannot_be_measured() -> None:
