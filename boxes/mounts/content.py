@@ -67,7 +67,7 @@ class Reading:
             found, _ = self._process.communicate()
             path = find_path(self._file)
             if self._process.returncode:
-                raise OSError(errno.EIO, f"{path} cannot be read: who reads it ended with {self._process.returncode}")
+                raise OSError(errno.EIO, f"{path} cannot be read: its reader ended with {self._process.returncode}")
             if found.split()[0] != self._expected:
                 where = "is deleted there" if _delete_cached(path, self._file) else f"stays there as {path}"
                 raise DamagedError(errno.EIO, f"{path.name} is damaged on this node, and {where}")
