@@ -21,7 +21,7 @@ from bench.info.errors import BenchError
 from bench.info.processes import ROOT
 from bench.programs import TOLD, output
 from bench.stage import NODEWISE, cluster_of, until
-from hadoop.local import ports
+from hadoop.local import daemons, health, ports
 from hadoop.local.lifecycle import Cluster
 
 ENV = "bench@1"
@@ -33,6 +33,9 @@ LOADED, PULLED = "bench/env:1", f"{HOST}:{REGISTRY_PORT}/env:1"
 """The image, by the name that its archive gives it, and by that of the registry."""
 REGISTRY, SERVED = "docker-registry", "bench"
 START_SECONDS = 60.0
+_EXPIRY = "<name>yarn.am.liveness-monitor.expiry-interval-ms</name><value>{}</value>"
+_OUR_EXPIRY, _YARNS_EXPIRY = _EXPIRY.format(60_000), _EXPIRY.format(600_000)
+"""Within which an application has to begin, its files fetched and unpacked: a minute here, ten by default."""
 
 Say = Callable[[str], None]
 
@@ -126,6 +129,7 @@ def scene(found: Content, files: Sequence[Path], nodes: int, say: Say) -> Iterat
         lock = scratch / "lock.txt"
         content.write_lock(found, files, lock)
         cluster = stack.enter_context(cluster_of(None, nodes))
+        _wait_as_yarn_does(cluster)
         submitter = Submitter(cluster, scratch / "submitter.log")
         stack.callback(submitter.end)
         dockers = {node: stack.enter_context(_docker(cluster)) for node in cluster.nodes}
@@ -135,6 +139,21 @@ def scene(found: Content, files: Sequence[Path], nodes: int, say: Say) -> Iterat
             (scratch / node).mkdir()
         made = _fill(cluster, submitter, found, scratch, lock, files, dockers, say)
         yield replace(made, served=stack.enter_context(_image_server(cluster, scratch)))
+
+
+def _wait_as_yarn_does(cluster: Cluster) -> None:
+    """Let programs begin as late as they may by YARN's default, for the way that takes longest."""
+    settings = cluster.conf_dir / "yarn-site.xml"
+    text = settings.read_text()
+    if _OUR_EXPIRY not in text:
+        raise BenchError(f"{settings} does not say {_OUR_EXPIRY}")
+    settings.write_text(text.replace(_OUR_EXPIRY, _YARNS_EXPIRY))
+    manager = daemons.Daemon(cluster, "resourcemanager")
+    before = daemons.find_running(cluster)[manager]
+    before.kill()
+    before.wait()
+    daemons.start(manager)
+    until(lambda: not health.find_missing(cluster), START_SECONDS, "the ResourceManager is back")
 
 
 def _fill(
