@@ -22,14 +22,11 @@ SEES = "import os, sys; print(os.environ['CUDA_VISIBLE_DEVICES'], *sys.argv[1:],
 
 
 @pytest.fixture
-def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlayedGpus:
-    made = PlayedGpus(tmp_path / "gpus")
-    made.have("Tesla T4, 15360, 100, 7.5", "Tesla T4, 15360, 15000, 7.5")
-    for name, value in made.variables.items():
-        monkeypatch.setenv(name, value)
+def gpus(gpus: PlayedGpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlayedGpus:
+    """The same, where programs find this checkout, and no CDI file."""
     monkeypatch.setenv(CDI_FOLDERS, str(tmp_path / "cdi"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    return made
+    return gpus
 
 
 def start(wanted: Wanted, *words: str) -> subprocess.Popen[str]:

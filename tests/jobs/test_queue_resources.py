@@ -25,7 +25,7 @@ NOW = 1_700_000_060.0
 OWN = {"applicationTags": f"task:{EXAMPLE_ID},kind=task,program:train"}
 
 
-def told(mb: int, vcores: int, gpus: int) -> dict[str, Any]:
+def resource(mb: int, vcores: int, gpus: int) -> dict[str, Any]:
     """A resource as YARN tells it."""
     rows = [{"name": MEMORY, "value": mb}, {"name": VCORES, "value": vcores}, {"name": GPU, "value": gpus}]
     return {"memory": mb, "vCores": vcores, "resourceInformations": {"resourceInformation": rows}}
@@ -38,7 +38,7 @@ def amounts(mb: int, vcores: int, gpus: int) -> Amounts:
 def asks(mb: int, vcores: int, gpus: int) -> dict[str, Any]:
     """An application of the caller's that waits for so much."""
     (first,) = WAITING["resourceRequests"]
-    return {**WAITING, **OWN, "resourceRequests": [{**first, "capability": told(mb, vcores, gpus)}]}
+    return {**WAITING, **OWN, "resourceRequests": [{**first, "capability": resource(mb, vcores, gpus)}]}
 
 
 def limit(hadoop: Hadoop, **figures: Any) -> None:
@@ -49,8 +49,8 @@ def limit(hadoop: Hadoop, **figures: Any) -> None:
 def give(hadoop: Hadoop, **gpus: tuple[int, int]) -> None:
     """Nodes with so many GPUs in use, and so many free."""
     for node, (used, free) in gpus.items():
-        hadoop.figures[node] = {"usedResource": told(1536, 2, used), "availableResource": told(512, 6, free)}
-    whole = told(6144, 24, sum(used + free for used, free in gpus.values()))
+        hadoop.figures[node] = {"usedResource": resource(1536, 2, used), "availableResource": resource(512, 6, free)}
+    whole = resource(6144, 24, sum(used + free for used, free in gpus.values()))
     limit(hadoop, maxEffectiveCapacity=whole, minEffectiveCapacity=whole)
     limit(hadoop, AMResourceLimit=whole, userAMResourceLimit=whole)
 
@@ -94,11 +94,11 @@ def test_no_node_has_so_many_gpus(known: FlaskClient, hadoop: Hadoop) -> None:
     ("figures", "said"),
     [
         (
-            {"maxEffectiveCapacity": told(6144, 3, 4)},
+            {"maxEffectiveCapacity": resource(6144, 3, 4)},
             "room in the queue root.default: it has 3 vcores of at most 3 vcores, and this asks for 1 vcore",
         ),
         (
-            {"maxEffectiveCapacity": told(1152, 8, 2), "resourcesUsed": told(1152, 3, 1)},
+            {"maxEffectiveCapacity": resource(1152, 8, 2), "resourcesUsed": resource(1152, 3, 1)},
             "room in the queue root.default: it has 1,152 MB of at most 1,152 MB and 1 yarn.io/gpu of at most "
             "2 yarn.io/gpu, and this asks for 256 MB and 2 yarn.io/gpu",
         ),
@@ -116,7 +116,7 @@ def test_each_type_of_which_the_queue_is_full_is_named(
 
 def test_masters_that_have_all_the_gpus_they_may_are_said_to(known: FlaskClient, hadoop: Hadoop) -> None:
     give(hadoop, beta=(0, 4))
-    limit(hadoop, usedAMResource=told(1152, 3, 1), AMResourceLimit=told(6144, 24, 2))
+    limit(hadoop, usedAMResource=resource(1152, 3, 1), AMResourceLimit=resource(6144, 24, 2))
     hadoop.app |= asks(256, 1, 2) | {"diagnostics": "is not yet activated. Queue's AM resource limit exceeded."}
 
     assert ask(known).waits_for == (
@@ -150,16 +150,16 @@ def test_the_limit_of_masters_that_is_nearest_is_told(
     waits: tuple[int, int, int],
     expected: tuple[str, int, int, bool],
 ) -> None:
-    limit(hadoop, usedAMResource=told(*used), AMResourceLimit=told(*most), userAMResourceLimit=told(*most))
+    limit(hadoop, usedAMResource=resource(*used), AMResourceLimit=resource(*most), userAMResourceLimit=resource(*most))
     hadoop.app |= asks(*waits)
 
     assert masters(known) == expected
 
 
 def test_where_yarn_goes_by_memory_its_limit_is_told(known: FlaskClient, hadoop: Hadoop) -> None:
-    most = told(6144, 1, 0)
+    most = resource(6144, 1, 0)
     for queue in hadoop.scheduler["scheduler"]["schedulerInfo"]["queues"]["queue"]:
-        queue |= {"usedAMResource": told(1152, 3, 0), "AMResourceLimit": most, "userAMResourceLimit": most}
+        queue |= {"usedAMResource": resource(1152, 3, 0), "AMResourceLimit": most, "userAMResourceLimit": most}
 
     assert masters(known) == (MEMORY, 1152, 6144, False)
 
@@ -186,7 +186,7 @@ def test_limits_of_nodes_without_a_label_do_not_count_for_those_with_one(
 ) -> None:
     give(hadoop, beta=(2, 0))
     hadoop.figures["beta"] |= {"nodeLabels": ["gpu"]}
-    limit(hadoop, maxEffectiveCapacity=told(6144, 24, 0), AMResourceLimit=told(6144, 24, 0))
+    limit(hadoop, maxEffectiveCapacity=resource(6144, 24, 0), AMResourceLimit=resource(6144, 24, 0))
     hadoop.app |= asks(256, 1, 2) | {"amNodeLabelExpression": "gpu", "diagnostics": diagnostics}
 
     assert str(ask(known).waits_for).startswith(said)
@@ -197,7 +197,11 @@ def test_an_expected_start_waits_for_gpus_that_are_held(
     known: FlaskClient, hadoop: Hadoop, gpus: int, waits: bool
 ) -> None:
     give(hadoop, beta=(2, 0))
-    held = {"resourceUsagesByPartition": [{"partitionName": "", "used": told(1536, 1, 2), "amUsed": told(512, 1, 2)}]}
+    held = {
+        "resourceUsagesByPartition": [
+            {"partitionName": "", "used": resource(1536, 1, 2), "amUsed": resource(512, 1, 2)}
+        ]
+    }
     hadoop.others = [running_app(10 + number, node, 1536) for number, node in enumerate(NODES)]
     hadoop.others[1]["resourceInfo"] = held
     hadoop.ended = [ended_app(number, 400.0 + number) for number in range(40)]
@@ -214,7 +218,7 @@ def test_an_expected_start_waits_where_cores_of_the_queue_alone_are_short(
 ) -> None:
     hadoop.others = [running_app(10 + number, node, 128) for number, node in enumerate(NODES)]
     hadoop.ended = [ended_app(number, 400.0 + number) for number in range(40)]
-    limit(hadoop, maxEffectiveCapacity=told(6144, most, 0))
+    limit(hadoop, maxEffectiveCapacity=resource(6144, most, 0))
     hadoop.app |= asks(256, 2, 0)
 
     own = ask(known)
@@ -231,7 +235,7 @@ def test_what_a_master_asks_for_is_read_from_what_yarn_says_where_it_tells_no_re
 
 
 def test_members_have_the_gpus_of_a_job_whose_master_has_none() -> None:
-    used = {"partitionName": "", "used": told(2560, 3, 2), "amUsed": told(512, 1, 0)}
+    used = {"partitionName": "", "used": resource(2560, 3, 2), "amUsed": resource(512, 1, 0)}
     app = running_app(1, "alpha", 2560, allocatedVCores=3, runningContainers=3)
     row = parse_row({**app, "resourceInfo": {"resourceUsagesByPartition": [used]}}, 0.0)
     rooms = [
