@@ -8,7 +8,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from environments.errors import EnvError
+from hadoop.installation import tool_remedy
 
+_PACKAGES = {"mksquashfs": "squashfs-tools", "unsquashfs": "squashfs-tools", "apt-get": "apt", "dpkg-deb": "dpkg"}
+"""The Debian packages of programs that have other names."""
 _TOLD = 1500
 """Characters from the end of what a program that failed has said."""
 
@@ -23,6 +26,7 @@ def call(argv: Sequence[str | Path], refusal: str, accepted: Collection[int] = (
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise EnvError(f"{argv[0]} cannot be started ({error.strerror})", remedy="run scripts/setup") from error
+        mend = tool_remedy(_PACKAGES.get(str(argv[0]), str(argv[0])))
+        raise EnvError(f"{argv[0]} cannot be started ({error.strerror})", remedy=mend) from error
     if done.returncode not in accepted:
         raise EnvError(refusal, remedy=" ".join((done.stdout + done.stderr)[-_TOLD:].split()))

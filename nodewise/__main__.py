@@ -32,6 +32,7 @@ COMMANDS = {
     "task": "jobs.commands.task.task_group:task",
     "queue": "jobs.commands.task.task_queue:queue",
     "train": "jobs.commands.training.train_group:train",
+    "setup": "nodewise.setup.command:setup",
     "doctor": "nodewise.doctor.command:doctor",
     "completion": "nodewise.completion:completion",
     "uninstall": "nodewise.uninstall:uninstall",

@@ -17,9 +17,9 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import CA_FILE, TOKEN_FILE, URL, ServiceAddress
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
-from jobs.commands.task.task_logs import read
-from jobs.commands.task.task_submit import send
-from jobs.commands.task.task_waiting import follow
+from jobs.commands.asking.task_printed import read
+from jobs.commands.asking.task_sending import send
+from jobs.commands.asking.task_waiting import follow
 
 __all__ = ["SubmittedTask", "Task", "TaskSpec", "TaskState", "submit"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from bench.info.figures import quantile
 from bench.tasks.scene import Scene
 from infosvc.wire.tasks import Task
-from jobs.commands.task.task_logs import read
+from jobs.commands.asking.task_printed import read
 
 PROGRAM = """
 import sys, time

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from hadoop.errors import HadoopError
+from hadoop.installation import Part, hadoop_folder, remedy
 
-JARS = Path(__file__).resolve().parents[1] / "target" / "lib"
+JARS = hadoop_folder() / "lib"
 
 _NEEDED_JARS = (
     "hadoop-common-*.jar",
@@ -21,6 +22,5 @@ def check_jars(jars: Path) -> None:
     """Raise HadoopError unless this directory holds Hadoop's jars."""
     for pattern in _NEEDED_JARS:
         if not any(jars.glob(pattern)):
-            raise HadoopError(
-                f"{jars} has no {pattern}", remedy="run scripts/setup, or name the jars' directory with --jars"
-            )
+            mend = f"{remedy(Part.HADOOP)}, or name the jars' directory with --jars"
+            raise HadoopError(f"{jars} has no {pattern}", remedy=mend)

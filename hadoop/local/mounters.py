@@ -8,14 +8,13 @@ from __future__ import annotations
 import fcntl
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
+from hadoop.installation import ROOT
 from hadoop.local import daemons, processes, site
 from hadoop.local.state import Cluster
 
-_ROOT = Path(__file__).resolve().parents[2]
 _MODULE = "boxes.mounts"  # by its name, as neither room knows the other
 
 
@@ -24,7 +23,7 @@ def start_missing(cluster: Cluster) -> None:
     for node in cluster.nodes:
         if not is_serving(cluster, node):
             words = [sys.executable, *_words(cluster, node)]
-            daemons.spawn(cluster, node, words, cluster.logs / f"mounts-{node}.log", {"PYTHONPATH": str(_ROOT)})
+            daemons.spawn(cluster, node, words, cluster.logs / f"mounts-{node}.log", {"PYTHONPATH": str(ROOT)})
 
 
 def find_running(cluster: Cluster) -> dict[str, int]:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from hadoop.errors import HadoopError
+from hadoop.installation import Part, remedy
 
 # With less room than this, daemons that start neither work nor end.
 STUCK_BYTES = 1_000_000
@@ -14,7 +15,7 @@ STUCK_BYTES = 1_000_000
 def check_plugin(jar: Path) -> None:
     """Raise HadoopError unless the plug-in of the ResourceManager is there."""
     if not jar.is_file():
-        raise HadoopError(f"there is no {jar}", remedy="run scripts/setup, which builds it, or leave --plugin out")
+        raise HadoopError(f"there is no {jar}", remedy=f"{remedy(Part.PLUGIN)}, or leave --plugin out")
 
 
 def check_disk(directory: Path, min_free_bytes: int) -> None:

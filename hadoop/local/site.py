@@ -6,11 +6,12 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from hadoop.installation import ROOT
 from hadoop.local import ports
 from hadoop.local.state import MARKER, Cluster
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "ansible" / "roles" / "hadoop" / "templates"
-PLUGIN = Path(__file__).resolve().parents[2] / "yarn-plugin"
+TEMPLATES = ROOT / "ansible" / "roles" / "hadoop" / "templates"
+PLUGIN = ROOT / "yarn-plugin"
 PLUGIN_JAR = PLUGIN / "target" / "nodewise-yarn-0.1.0.jar"
 POLICY_FILE = "nodewise-policy.properties"
 ATTRIBUTES_FILE = "node_attributes.conf"

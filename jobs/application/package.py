@@ -7,11 +7,11 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from hadoop.installation import ROOT, worker_environment
 from jobs.errors import JobError
 
-ROOT = Path(__file__).resolve().parents[2]
-WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
-"""The Python with the engines that scripts/setup made; the variable says where another one is."""
+WORKER_PYTHON = worker_environment() / "bin" / "python"
+"""The Python with the engines that setting up makes; the variable says where another one is."""
 WORKER_PYTHON_VARIABLE = "NODEWISE_WORKER_PYTHON"
 NO_PYTHON = "none"
 """In place of its path, where nodes have none of their own: jobs run in environments."""

@@ -16,10 +16,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from rich.table import Column, Table
 
 from hadoop.client.filesystem import FileSystem
+from hadoop.installation import worker_environment
 from infosvc.wire.service_options import ServiceAddress
 from jobs.application.environments import store
 from jobs.application.environments.archive import contents, pack_file
-from jobs.application.package import ROOT
 from jobs.commands import made_environments, warmed_environments
 from jobs.commands.options import console, filesystem_of, hadoop_options, progress_console, session, show
 from jobs.commands.request_options import access
@@ -31,8 +31,8 @@ _source = click.option(
     "--python",
     "source",
     type=click.Path(file_okay=False, path_type=Path),
-    default=ROOT / ".venv-worker",
-    help="The virtual environment [default: what scripts/setup made].",
+    default=worker_environment(),
+    help="The virtual environment [default: that of this installation].",
 )
 
 

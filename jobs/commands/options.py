@@ -30,7 +30,7 @@ def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(path_type=Path),
             envvar="NODEWISE_JARS",
             default=JARS,
-            help="Folder of Hadoop's jars [default: where scripts/setup put them].",
+            help="Folder of Hadoop's jars [default: those of this installation].",
         ),
         click.option(
             "--hadoop-conf",

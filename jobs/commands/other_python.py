@@ -11,7 +11,8 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from jobs.application.package import NO_PYTHON, ROOT
+from hadoop.installation import ROOT
+from jobs.application.package import NO_PYTHON
 from jobs.commands.options import progress_console
 from jobs.errors import JobError
 

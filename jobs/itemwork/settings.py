@@ -48,7 +48,7 @@ class ItemSettings(Settings, ABC):
     vcores: int = option(1, help="Cores of each container.", least=1)
     worker_python: str = option(
         str(WORKER_PYTHON),
-        help="Python of the workers on the nodes [default: what scripts/setup made].",
+        help="Python of the workers on the nodes [default: that of this installation].",
         envvar=WORKER_PYTHON_VARIABLE,
         show_default=False,
     )

@@ -25,7 +25,7 @@ from torch import distributed
 from learning.errors import LearningError
 from learning.member.links import keep_asking
 
-CODE = str(Path(__file__).absolute().parents[2])
+CODE = str(Path(__file__).absolute().parents[__name__.count(".")])
 """Where our code is, in whatever folder the program works later."""
 START_SECONDS = 20.0
 AGAIN_SECONDS = 5.0

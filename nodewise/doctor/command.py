@@ -44,14 +44,14 @@ _path = click.Path(path_type=Path)
     type=_path,
     envvar="NODEWISE_JARS",
     default=JARS,
-    help="Folder of Hadoop's jars [default: where scripts/setup put them].",
+    help="Folder of Hadoop's jars [default: those of this installation].",
 )
 @click.option(
     "--worker-python",
     type=_path,
     envvar=WORKER_PYTHON_VARIABLE,
     default=WORKER_PYTHON,
-    help="Python with the engine on the nodes [default: what scripts/setup made].",
+    help="Python with the engine on the nodes [default: that of this installation].",
 )
 @click.option(
     "--files", type=DIRECTORY, envvar="NODEWISE_FILES", help="Own files to push [default: HOME/files where it exists]."

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 from hadoop.client.jars import check_jars
 from hadoop.client.jre import JAVA_VERSION, find_java
 from hadoop.errors import HadoopError
+from hadoop.installation import ROOT, Part, remedy
 from hadoop.local.lifecycle import MIN_FREE_BYTES
 from hadoop.local.preflight import STUCK_BYTES
 from jobs.application.package import NO_PYTHON
@@ -25,7 +26,7 @@ OLDEST_PYTHON = (3, 11)
 # MXNet needs NumPy 1.23, which exists for no later one.
 WORKER_PYTHON = (3, 11)
 
-_POM = Path(__file__).resolve().parents[2] / "hadoop" / "pom.xml"
+_POM = ROOT / "hadoop" / "pom.xml"
 _JAR = re.compile(r"hadoop-(?:common|hdfs|hdfs-client|yarn-(?:api|client|common|server-[a-z]+))-(\d+(?:\.\d+)+)\.jar")
 _PYTHON = re.compile(r"Python (\d+)\.(\d+)")
 
@@ -61,7 +62,7 @@ def python(found: tuple[int, int], release: str) -> Finding:
     """Whether this Python is one that nodewise runs on."""
     what = f"Python {_join_dots(found)}, nodewise {release or 'of no known version'}"
     if found < OLDEST_PYTHON:
-        return fail("python", what, f"install Python {_join_dots(OLDEST_PYTHON)} and run `scripts/setup`")
+        return fail("python", what, f"install Python {_join_dots(OLDEST_PYTHON)}, and nodewise with it")
     return ok("python", f"{what} ({sys.executable})")
 
 
@@ -74,7 +75,7 @@ def read_worker(program: Path) -> tuple[int, int] | None:
             [program, "--version"], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HadoopError(f"{program} does not run ({error})", remedy="run `scripts/setup`") from None
+        raise HadoopError(f"{program} does not run ({error})", remedy=remedy(Part.WORKER)) from None
     return parse_python(answer.stdout + answer.stderr)
 
 
@@ -94,11 +95,11 @@ def worker_python(program: Path, found: tuple[int, int] | Problem | None, elsewh
     if found is None and elsewhere:
         return skip(name, f"this machine has no {program}, which jobs start on the nodes only")
     if found is None:
-        remedy = "run `scripts/setup`, or name one with --worker-python (NODEWISE_WORKER_PYTHON)"
-        return fail(name, f"there is no {program}, which jobs start in containers", remedy)
+        mend = f"{remedy(Part.WORKER)}, or name one with --worker-python (NODEWISE_WORKER_PYTHON)"
+        return fail(name, f"there is no {program}, which jobs start in containers", mend)
     if found != WORKER_PYTHON:
-        remedy = f"name one of Python {_join_dots(WORKER_PYTHON)} with --worker-python, `scripts/setup` makes it"
-        return fail(name, f"{program} is Python {_join_dots(found)}, which the engines do not run on", remedy)
+        mend = f"{remedy(Part.WORKER)}, or name one of Python {_join_dots(WORKER_PYTHON)} with --worker-python"
+        return fail(name, f"{program} is Python {_join_dots(found)}, which the engines do not run on", mend)
     return ok(name, f"Python {_join_dots(found)} ({program})")
 
 
@@ -124,7 +125,7 @@ def read_jars(folder: Path) -> Jars:
 
 def jars(found: Jars | Problem) -> Finding:
     """Whether Hadoop's jars are whole and have the one version that this nodewise was made for."""
-    name, mend = "jars", "delete that folder and run `scripts/setup`, which fetches them again"
+    name, mend = "jars", f"delete that folder, then {remedy(Part.HADOOP)}"
     if isinstance(found, Problem):
         return found.as_finding(name)
     if found.broken:
@@ -147,19 +148,19 @@ def disk(found: Disk | Problem) -> Finding:
     if isinstance(found, Problem):
         return found.as_finding("disk")
     free = f"{found.free_bytes / 1e9:,.1f} GB are free under {found.directory}"
-    remedy = "free some space, or use another --home (NODEWISE_HOME)"
+    mend = "free some space, or use another --home (NODEWISE_HOME)"
     if not found.writable:
-        remedy = "use another --home (NODEWISE_HOME), or run this as its owner"
-        return fail("disk", f"{found.directory} cannot be written by this user", remedy)
+        mend = "use another --home (NODEWISE_HOME), or run this as its owner"
+        return fail("disk", f"{found.directory} cannot be written by this user", mend)
     if found.free_bytes < STUCK_BYTES:
-        return fail("disk", free, remedy)
+        return fail("disk", free, mend)
     if found.free_bytes < MIN_FREE_BYTES:
-        return warn("disk", f"{free}, and `nodewise cluster up` needs {MIN_FREE_BYTES / 1e9:.1f} GB", remedy)
+        return warn("disk", f"{free}, and `nodewise cluster up` needs {MIN_FREE_BYTES / 1e9:.1f} GB", mend)
     return ok("disk", free)
 
 
 def _expected_version() -> str | None:
-    """The version that `scripts/setup` would fetch; None where nodewise was installed without Hadoop's pom.xml."""
+    """The version that setting up would fetch; None where nodewise was installed without Hadoop's pom.xml."""
     if not _POM.is_file():
         return None
     return ElementTree.parse(_POM).findtext(".//{*}hadoop.version")  # noqa: S314 - it came with nodewise

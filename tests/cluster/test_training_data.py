@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from jobs.application.package import ROOT, WORKER_PYTHON
+from hadoop.installation import ROOT
+from jobs.application.package import WORKER_PYTHON
 from jobs.images import labels
 from tests.cluster.site import Site, nodewise, succeed
 from tests.recipes.pages import block

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.application.package import ROOT
+from hadoop.installation import ROOT
 from jobs.engines.network import choose
 from jobs.errors import JobError
 from jobs.images.rows_size import ROW_BYTES

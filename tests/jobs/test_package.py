@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.application.package import ROOT, code_zip
+from hadoop.installation import ROOT
+from jobs.application.package import code_zip
 from jobs.kinds import KINDS
 
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"

@@ -20,9 +20,9 @@ from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import LONGEST_CHANGES, TaskSpec
 from infosvc.wire.tasks import TaskNews, TaskState
-from jobs.commands.task import folder_tar
-from jobs.commands.task.folder_origin import Origin, origin_of
-from jobs.commands.task.folder_tar import pack
+from jobs.commands.asking import folder_tar
+from jobs.commands.asking.folder_origin import Origin, origin_of
+from jobs.commands.asking.folder_tar import pack
 from jobs.commands.task.task_array import Indices
 from jobs.errors import JobError
 from tests.in_process import nodewise

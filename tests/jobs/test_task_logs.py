@@ -14,8 +14,8 @@ from infosvc.wire.errors import NotFound, NotReady
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import EXAMPLE_ID, Task, TaskLogPiece, TaskState
 from jobs.application.following import PATIENCE_SECONDS
-from jobs.commands.task import task_logs, task_waiting
-from jobs.commands.task.task_logs import read
+from jobs.commands.asking import task_printed, task_waiting
+from jobs.commands.asking.task_printed import read
 
 RUNS = Task(EXAMPLE_ID, "maria", "mnist", TaskSpec(["train"]), TaskState.RUNNING, 1.0, 1.0, attempt=1)
 AWAY = NotReady("Hadoop does not answer")
@@ -49,7 +49,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    for module in (task_logs, task_waiting):
+    for module in (task_printed, task_waiting):
         monkeypatch.setattr(module, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: now[0]))
     yield now
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from hadoop.installation import ROOT
 from jobs.application.listener import Listener
-from jobs.application.package import ROOT
 from jobs.application.status import JobStatus
 from jobs.kinds.train.hearing import RunHearing
 from jobs.kinds.train.launcher_settings import LauncherSettings

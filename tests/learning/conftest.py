@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from hadoop.installation import ROOT
 from jobs.application.listener import Listener
-from jobs.application.package import ROOT, WORKER_PYTHON
+from jobs.application.package import WORKER_PYTHON
 from jobs.application.status import JobStatus
 from jobs.kinds.train.hearing import RunHearing
 from jobs.worker.threads import ONE_THREAD

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 
-from jobs.application.package import ROOT, WORKER_PYTHON
+from hadoop.installation import ROOT
+from jobs.application.package import WORKER_PYTHON
 from jobs.worker.threads import ONE_THREAD
 
 PROGRAM = ROOT / "tests" / "learning" / "member.py"

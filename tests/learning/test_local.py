@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.application.package import ROOT, WORKER_PYTHON
+from hadoop.installation import ROOT
+from jobs.application.package import WORKER_PYTHON
 from learning.member.surroundings import VARIABLE
 from tests.recipes.pages import block
 

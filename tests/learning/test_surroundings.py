@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.application.package import ROOT
+from hadoop.installation import ROOT
 from learning.errors import LearningError
 from learning.lead.lead import Alone
 from learning.member.surroundings import SYNC_VARIABLE, VARIABLE, find, write

@@ -15,6 +15,7 @@ from importlib.util import source_hash
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from hadoop.installation import Part, remedy
 from jobs.application.environments.lock import locked_files
 from jobs.errors import JobError
 
@@ -80,7 +81,7 @@ def contents(environment: Path, lock: Path | None = None) -> Contents:
     if not (environment / "pyvenv.cfg").is_file() or not base.is_file() or len(packages) != 1:
         raise JobError(
             f"{environment} is not a virtual environment",
-            remedy="name one with --python, such as the .venv-worker that scripts/setup makes",
+            remedy=f"name one with --python; to have that of the workers, {remedy(Part.WORKER)}",
         )
     version = packages[0].parent.name.removeprefix("python")
     members = tuple(

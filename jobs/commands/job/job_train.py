@@ -21,7 +21,7 @@ worker_python = click.option(
     "--worker-python",
     envvar=WORKER_PYTHON_VARIABLE,
     default=str(WORKER_PYTHON),
-    help="Python with the engines on this machine [default: what scripts/setup made].",
+    help="Python with the engines on this machine [default: that of this installation].",
 )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from hadoop.installation import ROOT
 from jobs.application.job_spec import JobOptions
-from jobs.application.package import ROOT
 from jobs.application.submit import Order, Submitter
 from jobs.commands import other_python
 from jobs.commands.job import attend

@@ -24,11 +24,11 @@ from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
 from infosvc.wire.terminal_text import plain
 from infosvc.wire.tunnel.traffic import NOBODY
+from jobs.commands.asking.task_sending import send
+from jobs.commands.asking.task_waiting import follow, sentence
 from jobs.commands.made_options import collect, made_options
 from jobs.commands.notebook.passage import Passage
 from jobs.commands.service_options import service_options
-from jobs.commands.task.task_submit import send
-from jobs.commands.task.task_waiting import follow, sentence
 
 SOCKET, TOKEN = ".notebook.sock", "JUPYTER_TOKEN"
 START = ("sh", "-c", 'HOME="$PWD" exec "$@"', "sh")

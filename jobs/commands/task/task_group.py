@@ -15,10 +15,10 @@ from infosvc.wire.errors import InfoError
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.tasks import Task, TaskState
 from infosvc.wire.terminal_text import moment, plain
+from jobs.commands.asking.task_waiting import follow, sentence
 from jobs.commands.lazy_group import LazyGroup
 from jobs.commands.service_options import service_options
 from jobs.commands.task.task_shown import console, gpus_text, json_option, print_json, state_text
-from jobs.commands.task.task_waiting import follow, sentence
 
 TASK_COMMANDS = {
     name: f"jobs.commands.task.task_{name}:{name}"

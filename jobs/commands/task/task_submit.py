@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 
-from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import ServiceAddress
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskState
 from infosvc.wire.terminal_text import plain
+from jobs.commands.asking.task_sending import send
+from jobs.commands.asking.task_waiting import follow, sentence
 from jobs.commands.made_options import collect, made_options
 from jobs.commands.service_options import service_options
-from jobs.commands.task.folder_origin import origin_of
-from jobs.commands.task.folder_tar import pack
 from jobs.commands.task.task_array import Indices, spread
-from jobs.commands.task.task_waiting import follow, sentence
 
 
 @click.command()
@@ -83,13 +79,3 @@ def submit(
         click.echo(json.dumps(said if array else said[0], indent=1))
     if any(task.state.is_final and task.state is not TaskState.SUCCEEDED for task in tasks):
         sys.exit(1)
-
-
-def send(client: InfoClient, folder: Path | None) -> dict[str, Any]:
-    """What a task says of the files that go along, which the service has then: their SHA-256, and what git knows."""
-    if folder is None:
-        return {}
-    with TemporaryDirectory(prefix="nodewise-task-") as place:
-        archive = Path(place) / "files.tar"
-        pack(folder, archive)
-        return {"files": client.put_files(archive), **asdict(origin_of(folder))}

@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from jobs.application.package import NO_PYTHON, ROOT
+from hadoop.installation import ROOT
+from jobs.application.package import NO_PYTHON
 from jobs.engines.class_names import check_labels, read_labels
 from jobs.engines.network import NAMED, Network, network_named
 from jobs.engines.parameters import CLASSES, parameters

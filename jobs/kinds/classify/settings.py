@@ -23,7 +23,7 @@ class ClassifySettings(DeviceOptions, ItemSettings, InferenceOptions):
     input: str = option(help="Folder of images in HDFS.")
     worker_python: str = option(
         str(WORKER_PYTHON),
-        help="Python with the engine on the nodes [default: what scripts/setup made].",
+        help="Python with the engine on the nodes [default: that of this installation].",
         envvar=WORKER_PYTHON_VARIABLE,
         show_default=False,
     )

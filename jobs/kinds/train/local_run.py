@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO
 
+from hadoop.installation import ROOT
 from jobs.application.listener import Listener
-from jobs.application.package import ROOT
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
 from jobs.kinds.train.hearing import RunHearing

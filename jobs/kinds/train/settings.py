@@ -50,7 +50,7 @@ class TrainSettings(DeviceOptions):
     restarts: int = option(3, help="How often members may fail one after the other without a step in between.", least=0)
     worker_python: str = option(
         str(WORKER_PYTHON),
-        help="Python of the members on the nodes, which `python` in PROGRAM means  [default: what scripts/setup made].",
+        help="Python of the members on the nodes, which `python` in PROGRAM means  [default: this installation's].",
         envvar=WORKER_PYTHON_VARIABLE,
         show_default=False,
     )

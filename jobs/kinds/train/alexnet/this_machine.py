@@ -16,7 +16,9 @@ from typing import Any
 try:
     import torch  # noqa: F401  first: PyTorch cannot multiply matrices when MXNet was imported before it
 except ModuleNotFoundError:
-    refused = f"{sys.executable} has no PyTorch, which --members needs here and on the nodes: scripts/setup --torch"
+    from hadoop.installation import Part, remedy
+
+    refused = f"{sys.executable} has no PyTorch, which --members needs here and on the nodes: {remedy(Part.TORCH)}"
     print(json.dumps({"refused": refused}))
     sys.exit(1)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
-
-import click
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import AWAY, InfoError
 from infosvc.wire.tasks import Task
-from jobs.application.following import PATIENCE_SECONDS
 
 LOOK_SECONDS = 1.0  # between two looks
+PATIENCE_SECONDS = 120.0
+"""How long a service may be away: it starts again without harm to tasks."""
 
 
 class Patience:
@@ -36,7 +36,7 @@ class Patience:
         now = time.monotonic()
         if self._since is None:
             self._since = now
-            click.echo(f"still waiting: {error}", err=True)
+            print(f"still waiting: {error}", file=sys.stderr)
         elif now - self._since > self._seconds:
             raise error
 

@@ -1,0 +1,117 @@
+"""`nodewise setup`: brings what a wheel of nodewise does not have in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from hadoop.errors import HadoopError
+from hadoop.installation import ROOT, Kind, Part, hadoop_folder, kind_of, remedy, worker_environment
+from nodewise.setup import hadoop_jars, workers_python
+
+_ELSEWHERE = {
+    Kind.CHECKOUT: "this nodewise is a checkout",
+    Kind.PLAYBOOK: "this nodewise was brought by Ansible's playbooks",
+}
+
+
+@click.group()
+def setup() -> None:
+    """Bring what nodewise needs beside its own wheel: the workers' environment, and Hadoop's jars.
+
+    Both are put into the environment that has the wheel, and stay there when nodewise is upgraded. What is there
+    already is not made again.
+
+    \b
+    Example:
+      nodewise setup worker
+      nodewise setup hadoop --hadoop-home /opt/hadoop
+    """
+
+
+@setup.command()
+@click.option(
+    "--python",
+    "program",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A Python 3.11  [default: the first on this machine].",
+)
+@click.option("--torch", is_flag=True, help="With Debian's PyTorch, for training: apt-get install python3-torch.")
+def worker(program: Path | None, torch: bool) -> None:
+    """Make the environment of the workers: MXNet and ONNX Runtime, in the versions and with the hashes of the wheel.
+
+    It fetches about 300 MB from the package index that pip uses, and takes a minute or two.
+
+    \b
+    Example:
+      nodewise setup worker
+      nodewise setup worker --python /usr/bin/python3.11 --torch
+    """
+    _refuse_elsewhere(Part.WORKER)
+    folder, lock = worker_environment(), ROOT / "requirements" / "worker.txt"
+    if workers_python.is_made_of(folder, lock):
+        click.echo(f"{folder} is there already")
+    else:
+        found = workers_python.find(program)
+        with _step(f"Python environment {folder}, with {found}"):
+            workers_python.make(folder, found, lock, workers_python.ENGINES)
+    if torch:
+        workers_python.link_torch(folder)
+        click.echo("it has Debian's PyTorch")
+
+
+@setup.command()
+@click.option(
+    "--hadoop-home",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="HADOOP_HOME",
+    help="A Hadoop of this machine, whose jars are linked  [env: HADOOP_HOME].",
+)
+def hadoop(hadoop_home: Path | None) -> None:
+    """Bring Hadoop's jars, which all commands that speak to HDFS or YARN need.
+
+    A Hadoop of this machine has them: they are linked, and nothing is fetched. Without one, Maven fetches those that
+    nodewise is tested with, about 100 MB, and each is compared with its hash in the wheel.
+
+    \b
+    Example:
+      nodewise setup hadoop --hadoop-home /opt/hadoop
+      nodewise setup hadoop
+    """
+    _refuse_elsewhere(Part.HADOOP)
+    folder = hadoop_folder()
+    if hadoop_home is not None:
+        with _step(f"Jars of {hadoop_home}, linked into {folder / 'lib'}"):
+            hadoop_jars.link(hadoop_home, folder)
+        return
+    if hadoop_jars.is_whole(folder, ROOT):
+        click.echo(f"{folder} is there already")
+        return
+    if shutil.which("mvn") is None:
+        raise HadoopError(
+            "there is no Maven, which fetches Hadoop's jars",
+            remedy="name a Hadoop of this machine with --hadoop-home, or install Maven with `apt-get install maven`",
+        )
+    with _step(f"Hadoop's jars, fetched into {folder / 'lib'}"):
+        hadoop_jars.fetch(folder, ROOT)
+
+
+def _refuse_elsewhere(part: Part) -> None:
+    if what := _ELSEWHERE.get(kind_of(ROOT)):
+        raise HadoopError(what, remedy=remedy(part))
+
+
+@contextmanager
+def _step(what: str) -> Iterator[None]:
+    """Say what begins, and that it is done; HadoopError when this user may not write there."""
+    click.echo(f"{what} ...")
+    try:
+        yield
+    except OSError as error:
+        mend = "run this as the owner of the environment that nodewise is installed in"
+        raise HadoopError(f"{error.filename} cannot be written ({error.strerror})", remedy=mend) from error
+    click.echo("done")

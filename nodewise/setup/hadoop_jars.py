@@ -1,0 +1,97 @@
+"""Brings Hadoop's jars: links to those of a Hadoop that is here, or those of the lock, fetched by Maven."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hadoop.client.jars import check_jars
+from hadoop.errors import HadoopError
+
+_PLACES = (
+    "common/*.jar",
+    "common/lib/*.jar",
+    "hdfs/*.jar",
+    "hdfs/lib/*.jar",
+    "yarn/*.jar",
+    "yarn/lib/*.jar",
+    "yarn/timelineservice/hadoop-yarn-server-timelineservice-[0-9]*.jar",
+    "mapreduce/*.jar",
+)
+"""Below share/hadoop, in the order of Hadoop's own class path."""
+_TOLD = 1500
+"""Characters from the end of what Maven has said."""
+
+
+def link(hadoop_home: Path, folder: Path) -> None:
+    """Make `folder`/lib of links to the jars of a Hadoop; HadoopError when that is not a whole one."""
+    shared = hadoop_home.absolute() / "share" / "hadoop"
+    found: dict[str, Path] = {}
+    for place in _PLACES:
+        for jar in sorted(shared.glob(place)):
+            found.setdefault(jar.name, jar)
+    if not found:
+        raise HadoopError(f"{hadoop_home} has no jars in share/hadoop", remedy="name another folder with --hadoop-home")
+    with _draft(folder) as draft:
+        lib = draft / "lib"
+        lib.mkdir()
+        for name, jar in found.items():
+            (lib / name).symlink_to(jar)
+        check_jars(lib)
+        _put(lib, folder)
+
+
+def fetch(folder: Path, root: Path) -> None:
+    """Make `folder`/lib of the jars that `root`/hadoop/pom.xml names; HadoopError says what Maven said."""
+    with _draft(folder) as draft:
+        shutil.copy(root / "hadoop" / "pom.xml", draft)
+        # -C: what does not have the checksum that the registry names is refused.
+        argv = ["mvn", "-q", "-B", "-C", "-Dstyle.color=never", "-f", str(draft / "pom.xml"), "package"]
+        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            said = " ".join((done.stdout + done.stderr)[-_TOLD:].split())
+            raise HadoopError(f"Maven cannot fetch Hadoop's jars: {said}")
+        lib = draft / "target" / "lib"
+        if wrong := list(_unlike(lib, _lock(root))):
+            raise HadoopError(f"these jars are not those that nodewise is tested with: {', '.join(wrong)}")
+        _put(lib, folder)
+
+
+def is_whole(folder: Path, root: Path) -> bool:
+    """Whether the jars of the lock are there, and no others."""
+    return (folder / "lib").is_dir() and not list(_unlike(folder / "lib", _lock(root)))
+
+
+@contextmanager
+def _draft(folder: Path) -> Iterator[Path]:
+    """A folder within another one, which goes when the block ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=".draft-") as draft:
+        yield Path(draft)
+
+
+def _put(lib: Path, folder: Path) -> None:
+    """Take a finished folder in the place of the one before."""
+    shutil.rmtree(folder / "lib", ignore_errors=True)
+    shutil.move(lib, folder / "lib")
+
+
+def _lock(root: Path) -> dict[str, str]:
+    """The SHA-256 of each jar, by its name."""
+    lines = (root / "requirements" / "hadoop.sha256").read_text(encoding="ascii").splitlines()
+    return {name: sha256 for sha256, name in (line.split() for line in lines)}
+
+
+def _unlike(lib: Path, lock: dict[str, str]) -> Iterator[str]:
+    """The names of jars that are missing, not wanted, or have another content."""
+    found = {jar.name for jar in lib.glob("*.jar")}
+    yield from sorted(found ^ lock.keys())
+    for name in sorted(found & lock.keys()):
+        with (lib / name).open("rb") as content:
+            if hashlib.file_digest(content, "sha256").hexdigest() != lock[name]:
+                yield name

@@ -1,0 +1,1 @@
+"""What makes the two wheels: nodewise with all of its rooms, and what programs import (`client/`)."""

@@ -1,0 +1,1 @@
+"""The small wheel: what programs of users import, without dependencies."""
