@@ -13,7 +13,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from hadoop.local import state
+import pytest
+
+from hadoop.errors import HadoopError
+from hadoop.local import lifecycle, state
 from infosvc.access.audit_chain import Chain
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Outcome, Report, Run
@@ -94,3 +97,16 @@ def test_a_cluster_is_found_and_kept(tmp_path: Path) -> None:
     assert (cluster.jars, cluster.java, cluster.plugin) == (Path("/opt/jars"), Path("/opt/jre/bin/java"), True)
     state.save(replace(cluster, plugin=False))
     assert state.load(tmp_path) == replace(cluster, plugin=False)
+
+
+def test_a_cluster_whose_jars_have_gone_goes_on_with_those_of_this_installation(
+    tmp_path: Path,
+) -> None:
+    state.state_dir(tmp_path).mkdir(parents=True)
+    shutil.copy(BEFORE / "cluster.json", state.state_dir(tmp_path))
+    cluster = state.load(tmp_path)
+    state.save(replace(cluster, user=state.current_user(), cpus=(), plugin=False))
+
+    assert not cluster.jars.exists()
+    with pytest.raises(HadoopError, match=r"the disk under .* is full"):  # the jars have been found before
+        lifecycle.up(tmp_path, min_free_bytes=10**18)

@@ -174,7 +174,7 @@ def _plan(
         subnet=ports.check_subnet(subnet) if subnet else recorded.subnet if recorded else "",
         size=size,
         user=state.current_user(),
-        jars=(jars or (recorded.jars if recorded else JARS)).absolute(),
+        jars=(jars or _kept_jars(recorded)).absolute(),
         java=find_java(os.environ.get("JAVA_HOME")),
         cpus=tuple(cpus) if cpus is not None else recorded.cpus if recorded else (),
         plugin=plugin if plugin is not None else bool(recorded and recorded.plugin),
@@ -185,6 +185,11 @@ def _plan(
     _check_cpus(planned)
     _check_gpus(planned)
     return planned
+
+
+def _kept_jars(recorded: Cluster | None) -> Path:
+    """Those that the cluster has had; this installation's where they have gone with another one."""
+    return recorded.jars if recorded and recorded.jars.is_dir() else JARS
 
 
 def _check_cpus(cluster: Cluster) -> None:

@@ -120,7 +120,9 @@ def read_jars(folder: Path) -> Jars:
     versions = {found[1] for file in files if (found := _JAR.fullmatch(file.name))}
     # A download that was cut off lacks the directory at its end.
     broken = [file.name for file in files if not zipfile.is_zipfile(file)]
-    return Jars(folder, tuple(sorted(versions)), tuple(broken), _expected_version())
+    # Links lead to a Hadoop of this machine, whose version is the one that is wanted here.
+    expected = None if any(file.is_symlink() for file in files) else _expected_version()
+    return Jars(folder, tuple(sorted(versions)), tuple(broken), expected)
 
 
 def jars(found: Jars | Problem) -> Finding:

@@ -198,6 +198,12 @@ def test_jars_that_were_cut_off_and_of_two_versions_are_seen(tmp_path: Path) -> 
     (tmp_path / "guava-1.jar").write_bytes(b"PK\x03\x04 and no more")
     found = machine.read_jars(tmp_path)
     assert (found.versions, found.broken) == (("3.4.2", "3.5.0"), ("guava-1.jar",))
+    assert found.expected == "3.5.0"
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    for jar in tmp_path.glob("*.jar"):
+        (linked / jar.name).symlink_to(jar)
+    assert machine.read_jars(linked).expected is None, "a Hadoop of this machine has the version that it has"
     (tmp_path / "hadoop-common-3.5.0.jar").unlink()
     with pytest.raises(HadoopError, match="hadoop-common"):
         machine.read_jars(tmp_path)
