@@ -37,5 +37,5 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_APART[name]), name)
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"{name} needs {error.name}, which this Python lacks: take the members' Python (--worker-python)"
+            f"{name} needs {error.name}, which this Python lacks: install it, or take that of members (--worker-python)"
         ) from None

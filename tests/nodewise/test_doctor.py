@@ -201,8 +201,8 @@ def test_jars_that_were_cut_off_and_of_two_versions_are_seen(tmp_path: Path) -> 
     assert found.expected == "3.5.0"
     linked = tmp_path / "linked"
     linked.mkdir()
-    for jar in tmp_path.glob("*.jar"):
-        (linked / jar.name).symlink_to(jar)
+    for file in tmp_path.glob("*.jar"):
+        (linked / file.name).symlink_to(file)
     assert machine.read_jars(linked).expected is None, "a Hadoop of this machine has the version that it has"
     (tmp_path / "hadoop-common-3.5.0.jar").unlink()
     with pytest.raises(HadoopError, match="hadoop-common"):

@@ -130,7 +130,6 @@ def test_the_workers_environment_is_made_of_its_lock_alone(
     assert not workers_python.is_made_of(folder, lock)
 
 
-@pytest.mark.long
 def test_the_engines_start_in_the_environment_of_the_wheels_lock(
     installed: Environment, request: pytest.FixtureRequest
 ) -> None:

@@ -105,6 +105,7 @@ def test_both_wheels_share_an_environment_and_either_may_leave(wheels: Wheels, i
 
 USE = """
 import sys
+from pathlib import Path
 from nodewise import client, tasks
 
 service = client.InfoClient(sys.argv[1], sys.argv[2])
@@ -116,7 +117,8 @@ try:
     client.InfoClient(sys.argv[1], "wrong").nodes()
 except client.InfoError as error:
     print(type(error).__name__)
-asked = tasks.submit(["true"], folder=".", client=service)
+Path("src").mkdir()
+asked = tasks.submit(["true"], folder="src", client=service)
 print(asked.look().state, asked.stop().state)
 generic = {"jobs", "hadoop", "infosvc", "locality", "learning"}
 print(sorted(generic & {name.partition(".")[0] for name in sys.modules}))
