@@ -22,7 +22,7 @@ def _key(default: Any, unit: str, text: str, *, secret: bool = False) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """What one service runs with; `database` and `token` are secrets and stay out of its repr."""
+    """What one service runs with; `database`, `token` and `notify_secret` are secrets and stay out of its repr."""
 
     database: str = _key("", "URL", "SQLite file or MySQL/MariaDB database of the tables", secret=True)
     token: str = _key("", "text", "the token of the first admin", secret=True)
@@ -69,6 +69,8 @@ class Settings:
     tls_key: str | None = _key(None, "file", "private key of that certificate")
     audit_key: str | None = _key(None, "file", "key that seals the audit log, made when it is missing")
     policy_file: str | None = _key(None, "file", "settings of YARN's plug-in, to be explained at /explain")
+    notify_hosts: tuple[str, ...] = _key((), "host names", "hosts to which messages may go that users ask for")
+    notify_secret: str = _key("", "text", "signs messages to web addresses; empty: none is signed", secret=True)
     agent_ca: str | None = _key(None, "file", "authority of the agents' certificates; with it, they must speak https")
 
 

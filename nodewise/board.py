@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import g
 
 from infosvc.access.roles import Caller
+from infosvc.alerts.findings import FailedJob
 from infosvc.data.event_sources import EventSource
 from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest, record_call
 from infosvc.tasks.listing import find
 from infosvc.wire.records import Datum
-from infosvc.wire.tasks import Task
+from infosvc.wire.tasks import LONGEST_REASON, Task
 from jobs.dashboard import make_board
 from jobs.dashboard.sources.values import Viewer
+
+if TYPE_CHECKING:
+    from jobs.dashboard.sources.yarn import Known
 
 
 class _Values:
@@ -40,7 +44,18 @@ def board_calls(home: Path) -> CallGroup:
     """Those calls, with events of jobs; `home` is where `nodewise cluster up` keeps its site files."""
     board = make_board(home, _Values(), record_call)
     made = tuple(Route(f"{PREFIX}{one.rule}", one.name, view, one.role, one.method) for one, view in board.routes)
-    return CallGroup("board", routes=made, document=_document, events=EventSource("job", board.look))
+
+    def failed_jobs() -> list[FailedJob]:
+        return [_failed(one) for one in board.failed_jobs()]
+
+    return CallGroup("board", None, made, _document, EventSource("job", board.look), failed_jobs)
+
+
+def _failed(known: Known) -> FailedJob:
+    application = known.application
+    why = application.diagnostics or "no reason is known"
+    said = f"{application.name} of {known.user} failed: {why}"[:LONGEST_REASON]
+    return FailedJob(application.application_id, known.finished_at or 0.0, said)
 
 
 def _document() -> Mapping[str, Any]:

@@ -170,6 +170,7 @@ def test_a_circle_is_found_however_long_and_for_types_alone(tree: Path) -> None:
     assert circles(by_folder(tree, imports)) == {
         "infosvc.http",
         "infosvc.http.api",
+        "infosvc.http.api.alerts",
         "infosvc.http.api.tasks",
         "infosvc.http.api.tracking",
     }

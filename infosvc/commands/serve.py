@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from infosvc.access.audit_key import FILE
-from infosvc.access.roles import is_loopback, token_from
+from infosvc.access.roles import SHORTEST_TOKEN, is_loopback, token_from
 from infosvc.commands.options import token_option
 from infosvc.settings import Ack, Settings
 from infosvc.wire.client import DEFAULT_PORT
@@ -124,6 +124,18 @@ def _bytes_option(limit: str, of: str) -> Callable[[Command], Command]:
     help="Most tasks that are kept after they have ended, and most runs of MLflow; then the oldest go.",
 )
 @click.option(
+    "--notify-host",
+    "notify_hosts",
+    multiple=True,
+    callback=lambda _context, _option, names: _check_names(names),
+    help="Host to which users may have messages sent (`task submit --notify`); may stand several times.  [none]",
+)
+@click.option(
+    "--notify-secret-file",
+    type=_file,
+    help="File, mode 0600, with a word that messages to web addresses are signed with (X-Nodewise-Signature).",
+)
+@click.option(
     "--policy-file",
     type=_file,
     help="nodewise-policy.properties of YARN's plug-in, which /explain then explains.",
@@ -157,7 +169,7 @@ def serve(
     """
     given["open_reading"] = _reading(host, given["open_reading"])
     given |= _tls(given["tls_cert"], given["tls_key"], given["agent_ca"])
-    given["policy_file"] = _policy(given["policy_file"])
+    given |= {"policy_file": _policy(given["policy_file"]), "notify_secret": _secret(given.pop("notify_secret_file"))}
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with _garbage_left():
         # Flask and SQLAlchemy take most of a second to import, which only this command should cost.
@@ -256,6 +268,22 @@ def _policy(file: Path | None) -> str | None:
             remedy="mend it, or leave --policy-file out",
         ) from error
     return str(file.absolute())
+
+
+def _secret(file: Path | None) -> str:
+    """What messages are signed with, empty for nothing; InvalidInput when the file cannot be used."""
+    if file is None:
+        return ""
+    try:
+        others, secret = stat.S_IMODE(file.stat().st_mode) & 0o077, file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read ({error})", "notify_secret_file", remedy="name another") from error
+    if others or len(secret) < SHORTEST_TOKEN:
+        wrong = "can be read by others" if others else f"has fewer than {SHORTEST_TOKEN} characters"
+        raise InvalidInput(
+            f"{file} {wrong}", "notify_secret_file", remedy=f"openssl rand -hex 32 > {file}; chmod 600 {file}"
+        )
+    return secret
 
 
 def _tls(cert: Path | None, key: Path | None, agent_ca: Path | None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import PART_FOR_STRANGERS, PIECE_BYTES, BodyLimit
 from infosvc.access.noted_calls import NotedCalls
 from infosvc.access.sessions import Sessions
+from infosvc.alerts.watching import AlertWatch
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
 from infosvc.data.admission import Admission
@@ -23,6 +24,7 @@ from infosvc.data.events import Broker
 from infosvc.management.agent_client import AgentClient
 from infosvc.management.notifier import Notifier
 from infosvc.management.watchdog import Watchdog
+from infosvc.posting.postman import Postman
 from infosvc.settings import Clock, Settings
 from infosvc.state.database import Database, parse_url
 from infosvc.state.views import Latest
@@ -60,6 +62,8 @@ class Components:
     archives: Archives
     tasks: Upkeep
     tunnels: Tunnels
+    postman: Postman
+    alerts: AlertWatch
     turns: Turns  # of calls with points of metrics
 
     @classmethod
@@ -103,6 +107,8 @@ class Components:
             archives,
             Upkeep(latest, writer, archives, settings, upkeep(latest, writer, settings)),
             Tunnels(clock, settings.threads),
+            Postman(latest, writer, settings),
+            AlertWatch(latest, writer, watchdog.is_lost),
             Turns(),
         )
 
@@ -111,6 +117,8 @@ class Components:
         self.broker.close()
         self.tunnels.close()
         self.sources.close()
+        self.alerts.close()
+        self.postman.close()
         self.watchdog.close()
         self.tasks.close()
         self.noted_calls.close()

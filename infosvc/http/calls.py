@@ -20,6 +20,7 @@ from infosvc.http.api import (
     slots,
     tokens,
 )
+from infosvc.http.api.alerts import alert_calls
 from infosvc.http.api.call_group import PREFIX, CallGroup
 from infosvc.http.api.restx import Api
 from infosvc.http.api.tasks import file_calls, task_calls, tunnel_calls
@@ -37,6 +38,7 @@ CALLS: tuple[CallGroup, ...] = (
     experiment_calls.calls,
     run_calls.calls,
     tracking_refusals.others,
+    alert_calls.calls,
     audit.calls,
     events.calls,
     explain.calls,

@@ -90,7 +90,8 @@ class Watchdog:
             self._listening_since = now
         self._stepped_at = now
 
-    def _is_lost(self, node_name: str) -> bool:
+    def is_lost(self, node_name: str) -> bool:
+        """Whether a node was silent for so long while the service listened."""
         seen = self._latest.last_seen(node_name)
         heard = self._listening_since if seen is None else max(seen, self._listening_since)
         return self._now() - heard > self._settings.lost_after
@@ -150,7 +151,7 @@ class Watchdog:
             or not any(slot_request.running for slot_request in here.values())
         ):
             return Moves((), ())
-        return choose(configuration, producer, self._is_ready, self._is_lost)
+        return choose(configuration, producer, self._is_ready, self.is_lost)
 
     def _settle(self, transaction: Transaction, data_name: str) -> None:
         moves = self._choose(transaction.configuration, data_name)

@@ -58,13 +58,46 @@ class StoredTask(msgspec.Struct, frozen=True):
     size: int
 
 
+class StoredAlert(msgspec.Struct, frozen=True):
+    """An alert as it is kept; `seconds` is how long its condition must hold, or not hold."""
+
+    condition: str
+    seconds: float
+    url: str | None
+    created_by: str
+    created_at: float
+
+
+class AlertState(msgspec.Struct, frozen=True):
+    """How an alert stands about one thing; `owner` is the user whose task that is, empty for what all may know.
+
+    `since` is when it went on, or when its condition began to hold; `until` when that ceased to hold while it is on.
+    """
+
+    is_on: bool
+    since: float
+    until: float | None
+    said: str
+    owner: str = ""
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """A message that has not arrived yet; `alert_id` is empty if it is about no alert."""
+
+    url: str
+    body: str
+    created_at: float
+    alert_id: str = ""
+
+
 @dataclass(frozen=True)
 class Configuration:
     """The configuration at one moment: producers by name, nodes by name, slots by node and name, tokens, tasks,
     experiments and runs by id.
 
     `gone_tasks` holds when tasks were forgotten whose files on the cluster may still be there, in Unix seconds, `audit`
-    the newest entry of the audit log under "last", `counters` what must never be counted anew.
+    the newest entry of the audit log under "last", `counters` what must never be counted anew. `alert_states` are by
+    alert and what they are about, `deliveries` by the id of their event.
     """
 
     producers: dict[str, Producer] = field(default_factory=dict)
@@ -75,6 +108,9 @@ class Configuration:
     gone_tasks: dict[str, float] = field(default_factory=dict)
     experiments: dict[str, Experiment] = field(default_factory=dict)
     runs: dict[str, StoredRun] = field(default_factory=dict)
+    alerts: dict[str, StoredAlert] = field(default_factory=dict)
+    alert_states: dict[str, dict[str, AlertState]] = field(default_factory=dict)
+    deliveries: dict[str, Delivery] = field(default_factory=dict)
     audit: dict[str, AuditEntry] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
 

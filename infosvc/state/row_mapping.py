@@ -11,7 +11,16 @@ import msgspec
 from sqlalchemy import Table
 
 from infosvc.state import tables
-from infosvc.state.configuration import Configuration, Machine, SlotRequest, StoredTask, StoredToken
+from infosvc.state.configuration import (
+    AlertState,
+    Configuration,
+    Delivery,
+    Machine,
+    SlotRequest,
+    StoredAlert,
+    StoredTask,
+    StoredToken,
+)
 from infosvc.state.current_values import Cell
 from infosvc.state.tracked import Experiment, Run, StoredRun
 from infosvc.state.transaction import Key, Point
@@ -166,6 +175,33 @@ def _read_gone(row: Row, _shift: float, _now: float) -> tuple[Key, float]:
     return (row["task_id"],), row["gone_at"]
 
 
+def _alert_row(key: Key, alert: StoredAlert, _shift: float) -> tuple[Any, ...]:
+    return (*key, *msgspec.structs.astuple(alert))
+
+
+def _read_alert(row: Row, _shift: float, _now: float) -> tuple[Key, StoredAlert]:
+    alert_id, *rest = (row[column.name] for column in tables.alerts.columns)
+    return (alert_id,), StoredAlert(*rest)
+
+
+def _alert_state_row(key: Key, state: AlertState, _shift: float) -> tuple[Any, ...]:
+    return ("@".join(key), *key, *msgspec.structs.astuple(state))
+
+
+def _read_alert_state(row: Row, _shift: float, _now: float) -> tuple[Key, AlertState]:
+    _, alert_id, about, is_on, *rest = (row[column.name] for column in tables.alert_states.columns)
+    return (alert_id, about), AlertState(bool(is_on), *rest)
+
+
+def _delivery_row(key: Key, delivery: Delivery, _shift: float) -> tuple[Any, ...]:
+    return (*key, *msgspec.structs.astuple(delivery))
+
+
+def _read_delivery(row: Row, _shift: float, _now: float) -> tuple[Key, Delivery]:
+    event_id, *rest = (row[column.name] for column in tables.deliveries.columns)
+    return (event_id,), Delivery(*rest)
+
+
 def _experiment_row(_key: Key, experiment: Experiment, _shift: float) -> tuple[Any, ...]:
     fields = msgspec.structs.asdict(experiment) | {"tags": json.dumps(experiment.tags)}
     return tuple(fields[column.name] for column in tables.experiments.columns)
@@ -204,6 +240,9 @@ TABLES: dict[str, Mapping] = {
     "tokens": Mapping(tables.tokens, _token_row, _read_token),
     "tasks": Mapping(tables.tasks, _task_row, _read_task),
     "gone_tasks": Mapping(tables.gone_tasks, _number_row, _read_gone),
+    "alerts": Mapping(tables.alerts, _alert_row, _read_alert),
+    "alert_states": Mapping(tables.alert_states, _alert_state_row, _read_alert_state),
+    "deliveries": Mapping(tables.deliveries, _delivery_row, _read_delivery),
     "experiments": Mapping(tables.experiments, _experiment_row, _read_experiment),
     "runs": Mapping(tables.runs, _run_row, _read_run),
     "counters": Mapping(tables.meta, _number_row, _read_counter),

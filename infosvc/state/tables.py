@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Index, Integer, MetaData, String, Table, Text
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 metadata = MetaData()
 
@@ -153,6 +153,41 @@ gone_tasks = _table(
     "t_GoneTask",
     Column("task_id", String(32), primary_key=True),
     Column("gone_at", Double, nullable=False),
+)
+
+# What is to be told when a condition begins or ceases to hold; created_by is the user name of who added it.
+alerts = _table(
+    "t_Alert",
+    Column("alert_id", String(32), primary_key=True),
+    Column("condition_text", Text, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("url", Text),
+    Column("created_by", String(128), nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+# How an alert stands about a node, a queue, a task or a job; without a row it is off and its condition does not hold.
+# since is when it went on or its condition began to hold, until when the condition ceased to hold while it is on.
+alert_states = _table(
+    "t_AlertState",
+    Column("id", String(300), primary_key=True),
+    Column("alert_id", String(32), nullable=False),
+    Column("about", String(255), nullable=False),
+    Column("is_on", Boolean, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("until", Double),
+    Column("said", Text, nullable=False),
+    Column("owner", String(128), nullable=False),
+)
+
+# Messages that have not arrived yet; alert_id is empty for those that are not about an alert.
+deliveries = _table(
+    "t_Delivery",
+    Column("event_id", String(32), primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("alert_id", String(32), nullable=False),
 )
 
 # Of experiments and runs that programs track with MLflow's client. tags is a JSON object of texts, document that of a

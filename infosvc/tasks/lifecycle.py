@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from infosvc.posting import outbox
 from infosvc.settings import Settings
 from infosvc.state.configuration import StoredTask
 from infosvc.state.transaction import Transaction
@@ -74,6 +75,8 @@ def create(transaction: Transaction, new: NewTask, settings: Settings, now: floa
         again_of=new.again_of,
     )
     transaction.put("tasks", (task.task_id,), StoredTask(task, size))
+    if state.is_final:
+        outbox.tell_end(transaction, task, now)
     return task, True
 
 

@@ -24,6 +24,8 @@ MOST_VARIABLES = 100
 MOST_PREDECESSORS = 100
 MOST_NODES = 1_000
 LONGEST_PATH = 1_024
+LONGEST_URL = 2_000
+WEB_ADDRESS = r"^https?://[!-~]+$"
 MOST_DATA = 100
 MOST_DEVICES = 100
 LONGEST_CHANGES = 32_768
@@ -269,6 +271,15 @@ class TaskSpec(Record):
         metadata=describe(
             "compute capability of CUDA that each of its GPUs has or more, such as 7.5",
             limits=Limits(longest=5, pattern=GPU_CAPABILITY, form="a number such as 7.5"),
+            example=None,
+        ),
+    )
+
+    notify: str | None = field(
+        default=None,
+        metadata=describe(
+            "web address that gets one POST when the task has ended",
+            limits=Limits(longest=LONGEST_URL, pattern=WEB_ADDRESS),
             example=None,
         ),
     )

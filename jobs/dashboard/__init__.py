@@ -20,19 +20,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.dashboard.calls import Calls, Tell, View, make_views
 from jobs.dashboard.routes import BoardRoute
 from jobs.dashboard.sources.site import Site
 from jobs.dashboard.sources.values import ServiceView
 
+if TYPE_CHECKING:
+    from jobs.dashboard.sources.yarn import Known
+
 
 class Board(NamedTuple):
-    """The calls and what answers each, and what tells each change of a job since it was called last."""
+    """The calls and what answers each, what tells each change of a job since it was called last, and what lists the
+    jobs that failed."""
 
     routes: list[tuple[BoardRoute, View]]
     look: Callable[[Tell], None]
+    failed_jobs: Callable[[], list[Known]]
 
 
 def make_board(home: Path, values: ServiceView, note: Callable[[], None] = lambda: None) -> Board:
@@ -43,4 +48,4 @@ def make_board(home: Path, values: ServiceView, note: Callable[[], None] = lambd
     conf_dir = os.environ.get("HADOOP_CONF_DIR")
     site = Site(home, Path(conf_dir) if conf_dir else None, os.environ.get("HADOOP_USER_NAME"))
     calls = Calls(site, values, note)
-    return Board(make_views(calls), calls.look)
+    return Board(make_views(calls), calls.look, calls.failed_jobs)

@@ -104,6 +104,14 @@ class Calls:
         with suppress(HadoopError, InfoError):
             self._list_jobs(self._site.place())
 
+    def failed_jobs(self) -> list[Known]:
+        """The jobs that failed and are no tasks, as YARN remembers them; none while Hadoop does not answer."""
+        from jobs.dashboard.job_events import has_failed
+
+        with suppress(HadoopError, InfoError):
+            return [known for known in self._list_jobs(self._site.place()) if has_failed(known)]
+        return []
+
     def job(self, job_id: str) -> ResponseReturnValue:
         """Show a job."""
         from jobs.dashboard.showing import Watches, live, outcome

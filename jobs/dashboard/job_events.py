@@ -70,3 +70,9 @@ def event(known: Known) -> dict[str, Any]:
         "ended": application.has_ended,
         "progress": application.progress,
     }
+
+
+def has_failed(known: Known) -> bool:
+    """Whether a job has ended badly and was not ended by somebody; tasks are known by their own states."""
+    application = known.application
+    return application.has_ended and application.final == "FAILED" and kind_of(application.tags) != "task"

@@ -9,13 +9,17 @@ from pathlib import Path
 import click
 import pytest
 
+from infosvc.wire.alerts.alert_client import AlertClient
 from infosvc.wire.records import Outcome, Producer, Report, Role, Run
 from nodewise.__main__ import cli, main
 from tests.infosvc.conftest import TOKEN, Serving
 from tests.ports import free_port
 
 GIVEN = {
+    "alert_id": "alert_0f0f0f0f0f0f0f0f",
+    "alert_ids": "alert_0f0f0f0f0f0f0f0f",
     "before": "1h",
+    "condition": "cpu < 1",
     "hosts": "127.0.0.1",
     "name": "cpu",
     "names": "cpu",
@@ -28,7 +32,16 @@ GIVEN = {
 """A word for each required argument or option."""
 
 MORE = {"producer push": ("--all",), "producer put": ("--cmd", "x", "--time-max", "5")}
-LISTINGS = ("node list", "slot list", "producer list", "token list", "audit list", "data get cpu", "top cpu")
+LISTINGS = (
+    "node list",
+    "slot list",
+    "producer list",
+    "token list",
+    "alert list",
+    "audit list",
+    "data get cpu",
+    "top cpu",
+)
 
 
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -97,6 +110,7 @@ def test_a_listing_into_a_pipe_has_no_colours_and_is_json_if_wished(
         service.client.put_slot("n1", "cpu", True)
         service.client.report("n1", Report("b", 1, "1.0", (Run("cpu", Outcome.FAILED, 0.1, None, "no"),)))
         service.client.create_token("a", Role.READER)
+        AlertClient(service.client).add("cpu < 1")
         status, said, complaint = run(service.url, *words.split())
         assert (status, complaint) == (0, "") and len(said.splitlines()) > 1
         assert said.replace("\n", "").isprintable()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import create_engine, inspect, make_url, text
 
+from infosvc.wire.alerts.alert_client import AlertClient
 from infosvc.wire.records import Producer
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskNews, TaskProgress, TaskState
@@ -21,6 +22,7 @@ NEW = {
 }
 
 
+ALERTS = ("t_Alert", "t_AlertState", "t_Delivery")
 TRACKED = ("t_Experiment", "t_Run", "t_Metric")
 
 
@@ -35,7 +37,7 @@ def test_tables_of_version_1_get_the_new_columns_and_keep_their_rows(database: s
         for table, columns in NEW.items():
             for column in columns:
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        for table in ("t_History", "t_Token", "t_Audit", "t_Forget", "t_Task", "t_GoneTask", *TRACKED):
+        for table in ("t_History", "t_Token", "t_Audit", "t_Forget", "t_Task", "t_GoneTask", *TRACKED, *ALERTS):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE t_Meta SET value = 1 WHERE name = 'schema_version'"))
     engine.dispose()
@@ -52,7 +54,7 @@ def test_a_database_of_version_3_gets_tasks_and_keeps_its_rows(database: str, se
         service.client.put_producer(Producer("cpu", "scripts/cpu.sh", 2.0))
     engine = create_engine(make_url(database))
     with engine.begin() as connection:
-        for table in ("t_Task", "t_GoneTask", *TRACKED):
+        for table in ("t_Task", "t_GoneTask", *TRACKED, *ALERTS):
             connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE t_Meta SET value = 3 WHERE name = 'schema_version'"))
     for number in (1, 2):
@@ -61,7 +63,7 @@ def test_a_database_of_version_3_gets_tasks_and_keeps_its_rows(database: str, se
             service.client.submit_task(TaskSpec([f"program{number}"]))
             assert len(service.client.tasks()) == number
     with engine.connect() as connection:
-        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 7
+        assert connection.scalar(text("SELECT value FROM t_Meta WHERE name = 'schema_version'")) == 8
     engine.dispose()
 
 
@@ -120,6 +122,26 @@ def test_a_database_of_version_6_notes_which_tasks_are_gone(database: str, serve
         service.client.remove_task(task.task_id)
     with serve(database) as service:
         assert service.client.gone_tasks() == (task.task_id,)
+
+
+def test_a_database_of_version_7_gets_alerts_and_keeps_its_tasks(database: str, serve: Serving) -> None:
+    with serve(database) as service:
+        task = service.client.submit_task(TaskSpec(["train"], name="mnist"))
+    engine = create_engine(make_url(database))
+    with engine.begin() as connection:
+        for table in ALERTS:
+            connection.execute(text(f"DROP TABLE {table}"))
+        specification = connection.scalar(text("SELECT spec FROM t_Task")).replace('"notify":null,', "")
+        connection.execute(
+            text("UPDATE t_Task SET spec = :spec"), {"spec": specification.replace(',"notify":null', "")}
+        )
+        connection.execute(text("UPDATE t_Meta SET value = 7 WHERE name = 'schema_version'"))
+    engine.dispose()
+    with serve(database) as service:
+        assert service.client.tasks() == [task]
+        made = AlertClient(service.client).add("node lost", 60, "https://example.org/")
+    with serve(database) as service:
+        assert AlertClient(service.client).all() == [made]
 
 
 def test_history_of_version_2_gets_the_index_for_nodes_and_keeps_its_points(database: str, serve: Serving) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 METHODS = ("GET", "HEAD", "OPTIONS", "PUT", "POST", "DELETE")
 READING = ("GET", "HEAD", "OPTIONS")
 TASK = {"task_id": "task_0123456789abcdef", "sha256": "0" * 64}
-OTHERS = {"filename": "swagger-ui.css", "call": "x", "tunnel_id": "0f" * 16}
+OTHERS = {"filename": "swagger-ui.css", "call": "x", "tunnel_id": "0f" * 16, "alert_id": "alert_" + "0f" * 8}
 NAMES = {"data_name": "cpu", "node_name": "n1"} | OTHERS | TASK
 SPEC = TaskSpec(["train"])
 MLFLOW = ("/api/2.0/mlflow", "/api/3.0/mlflow")

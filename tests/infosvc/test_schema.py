@@ -29,6 +29,7 @@ from schemathesis.transport.serialization import Binary
 
 from infosvc.core.service import components_of
 from infosvc.tasks.lifecycle import new_id
+from infosvc.wire.alerts.alert_client import AlertClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run, Scope
 from infosvc.wire.task_spec import TaskSpec
@@ -51,11 +52,12 @@ CASES = {
     "tasks": 1500,
     "files": 300,
     "tunnels": 300,
+    "alerts": 300,
     "audit": 300,
     "session": 300,
     "all": 2700,
 }
-assert sum(CASES.values()) == 12_100
+assert sum(CASES.values()) == 12_400
 BUDGET = 0.1
 """The part of them that is made without --long."""
 
@@ -149,6 +151,7 @@ def fill(service: Served, address: str, sequence: int = 1) -> None:
         partial(client.put_value, "untouched", "untouched", "still here"),
         *(partial(client.submit_task, TaskSpec(["x"]), key) for key in (*KEYS, ENDED)),
         partial(client.stop_task, new_id("admin", ENDED)),
+        partial(AlertClient(client).add, "told > 5", 0, f"http://{address}/told"),
         partial(client.put_task_progress, new_id("admin", KEYS[0]), TaskProgress(1, running=True)),
         partial(components_of(service.server.app).tunnels.open, new_id("admin", KEYS[0]), "admin", "tests"),
     ]
@@ -193,7 +196,11 @@ def leading(body: dict[str, Any], address: str) -> st.SearchStrategy[dict[str, A
     if set(body) == {"task_id"}:
         return st.sampled_from([body, {"task_id": new_id("admin", KEYS[0])}])
     if isinstance(body.get("argv"), list):
+        body = body | {"notify": told_at(body.get("notify"), address)}
         return st.sampled_from([body, body | {"files": None, "after": []}])
+    if "condition" in body:
+        body = body | {"notify": told_at(body.get("notify"), address)}
+        return st.sampled_from([body, body | {"condition": "told * 2 < 7"}, body | {"condition": "node lost"}])
     if isinstance(body.get("runs"), list):
         return st.sampled_from([*NAMES["data_name"], None]).map(lambda name: body | {"runs": about(name, body["runs"])})
     if set(body) == {"token"}:
@@ -201,6 +208,11 @@ def leading(body: dict[str, Any], address: str) -> st.SearchStrategy[dict[str, A
     if "time_max" in body:
         return st.sampled_from(COMMANDS).map(lambda command: body | command)
     return st.just(body)
+
+
+def told_at(url: Any, address: str) -> Any:
+    """The web address, or one of this machine in place of one that may lead away from it."""
+    return f"http://{address}/told" if isinstance(url, str) and url.startswith("http") else url
 
 
 def about(data_name: str | None, runs: list[Any]) -> list[Any]:
@@ -266,6 +278,7 @@ def stored(service: Served) -> Any:
         {k: v for k, v in configuration.slots.items() if v},
         configuration.tokens,
         configuration.tasks,
+        configuration.alerts,
         values,
     )
 
@@ -276,6 +289,7 @@ def make_calls(service: Served, address: str, tag: str, number: int, seed: int, 
         read_document(service, address),
         NAMES
         | {"token_id": [one.token_id for one in service.client.tokens()]}
+        | {"alert_id": [one.alert_id for one in AlertClient(service.client).all()] or ["alert_" + "0" * 16]}
         | {"tunnel_id": [one.tunnel_id for one in TunnelCalls(service.client).waiting()] or ["0" * 32]},
     )
     token = components_of(service.server.app).settings.token

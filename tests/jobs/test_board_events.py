@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from infosvc.alerts import outside
 from infosvc.data import event_sources
 from infosvc.http.server import Server
 from infosvc.settings import Settings
+from infosvc.wire.alerts.alert_client import AlertClient
 from infosvc.wire.client import InfoClient
 from infosvc.wire.event_stream import EventStream
 from jobs.dashboard import calls
@@ -37,6 +40,7 @@ RUNNING = {
 def service(tmp_path: Path, hadoop: Hadoop, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a service with the board, which asks the YARN that is played again and again."""
     monkeypatch.setattr(event_sources, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(outside, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(calls, "LIST_SECONDS", 0.0)
     http = f"http://{hadoop.address}"
     monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "me"))
@@ -69,6 +73,23 @@ def test_a_job_that_changes_and_ends_is_told_to_all_who_watch(service: str, hado
         "ended": True,
         "progress": 1.0,
     }
+
+
+def test_an_alert_is_on_for_a_job_that_failed(service: str, hadoop: Hadoop) -> None:
+    client = InfoClient(service, "a-token-for-the-tests")
+    alert_id = AlertClient(client).add("job failed").alert_id
+    hadoop.wait_for_lists(2)
+    assert AlertClient(client).find(alert_id).on == ()
+    ended = {"state": "FINISHED", "finishedTime": int(1000 * time.time()) + 1000, "diagnostics": "no worker came"}
+    hadoop.app |= ended | {"finalStatus": "KILLED", "applicationTags": "kind=command"}
+    hadoop.wait_for_lists(hadoop.lists + 3)
+    assert AlertClient(client).find(alert_id).on == ()
+    hadoop.app |= {"finalStatus": "FAILED"}
+    deadline = time.monotonic() + 60
+    while not (on := AlertClient(client).find(alert_id).on):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert [(one.about, one.said) for one in on] == [(JOB, "nodewise mxnet_alexnet of me failed: no worker came")]
 
 
 def test_events_go_on_when_yarn_is_back(service: str, hadoop: Hadoop, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from infosvc.wire.alerts.alert_client import AlertClient
 from infosvc.wire.client import InfoClient
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskNews, TaskProgress, TaskState
@@ -141,6 +142,21 @@ def test_what_needs_somebody_stands_first_and_leads_to_its_page(tabs: Tabs, know
         expect(needs).not_to_contain_text("lazy has used")
     needs.get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Node n1")
+
+
+def test_what_an_alert_is_on_for_needs_somebody(tabs: Tabs, known: Known) -> None:
+    tell(known.client, "n1", 2, cpu_free=0.02, disk_free=0.5)
+    alert = AlertClient(known.client).add("cpu_free_ratio < 0.05", 0, "https://127.0.0.1:9/s3cret")
+    page = tabs.open(known.url, "#/overview", TOKEN)
+    needs = page.get_by_role("region", name="Needs attention")
+    trouble = needs.get_by_role("listitem").filter(has_text="n1: cpu_free_ratio < 0.05, for")
+    expect(trouble).to_contain_text("cpu_free_ratio 0.02")
+    expect(trouble).to_contain_text(f"{alert.alert_id}, told to 127.0.0.1:9")
+    expect(needs).to_contain_text("1 message of the alert cpu_free_ratio < 0.05 wait for 127.0.0.1:9: no answer")
+    expect(needs).not_to_contain_text("s3cret")
+    with Unreloaded(page):
+        AlertClient(known.client).remove(alert.alert_id)
+        expect(trouble).to_have_count(0)
 
 
 def test_the_map_tells_what_runs_where(tabs: Tabs, known: Known) -> None:

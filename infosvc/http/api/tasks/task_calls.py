@@ -19,6 +19,7 @@ from infosvc.http.api.exchange import caller, latest, record_call, write, write_
 from infosvc.http.api.paging import LINK, answer_part
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model, body_model
+from infosvc.posting.addresses import check_address
 from infosvc.state.transaction import Transaction
 from infosvc.tasks import lifecycle, listing, retention
 from infosvc.tasks.archives import Archives
@@ -102,7 +103,7 @@ class Tasks(Resource):
     @ns.response(200, "the task that was made with this Idempotency-Key", task_said)
     @ns.response(201, "the new task", task_said)
     @ns.response(400, "the body is not a JSON object")
-    @ns.response(403, "the token is of another role, or its name cannot be that of a user")
+    @ns.response(403, "the token is of another role, its name cannot be that of a user, or no admin allowed the host")
     @ns.response(409, "the Idempotency-Key was used for another task, or there are too many tasks")
     @ns.response(422, "a field is wrong; the answer names it")
     @needs(Role.USER)
@@ -316,6 +317,8 @@ class Progress(Resource):
 def _created(new: NewTask) -> tuple[dict[str, Any], int]:
     """The answer with a task that is new, or was made before with this key."""
     settings, now = components_of(current_app).settings, latest().clock.wall()
+    if new.spec.notify is not None:
+        check_address(new.spec.notify, "notify", caller().role is Role.ADMIN, settings.notify_hosts)
     archives: Archives = components_of(current_app).archives
     if new.spec.files is not None and new.task_id not in latest().configuration.tasks:
         archives.claim(new.spec.files)

@@ -8,6 +8,7 @@ import { counted, h } from "../../dom.js";
 import { shortageTrouble } from "../../shortage.js";
 import { troubleList } from "../../trouble.js";
 import { addressOf, hasPlace } from "../tasks/state.js";
+import { alarms } from "./alerts.js";
 import { waiting } from "./waiting.js";
 
 const MOST = 20;
@@ -20,12 +21,14 @@ export const DAY_SECONDS = 86_400;
  * @param {import("./cluster_state.js").ClusterState} cluster
  * @param {any[]} tasks those that the reader may see
  * @param {any} queue the answer of GET /queue; null if there is none
+ * @param {any[]} alerts
  * @returns {import("../../trouble.js").Trouble[]}
  */
-export function troubles(cluster, tasks, queue) {
+export function troubles(cluster, tasks, queue, alerts) {
   const found = [
     ...nodesAway(cluster, tasks),
     ...full(cluster),
+    ...alarms(alerts, cluster),
     ...failed(tasks),
     ...waiting(cluster, tasks, queue),
     ...idle(tasks),

@@ -21,6 +21,7 @@ const NODES_MS = 2_000;
 const TASKS_MS = 1_000;
 const JOBS_MS = 5_000;
 const HOURS_MS = 30_000;
+const ALERTS_MS = 5_000;
 const AFTER_TROUBLE_MS = 15_000;
 const MOST_TASKS = 1_000;
 const MOST_ROWS = 8;
@@ -56,6 +57,7 @@ export async function show(main, _params, signal) {
   };
   watch({ types: ["node", "value", ...(seesTasks() ? ["task"] : [])], names: NAMES }, handlers, signal);
   poll(async () => after(await loadHours(page, signal)), signal);
+  poll(async () => after(await loadAlerts(page, signal)), signal);
   if (may("user")) poll(async () => after(await loadQueue(page, signal)), signal);
   await poll(async () => after(await loadJobs(page, signal)), signal); // ages grow also while nothing is heard
 }
@@ -124,6 +126,18 @@ async function loadJobs(page, signal) {
   }
 }
 
+/** What cannot be had is not shown; the problem is said of what the page cannot do without. */
+async function loadAlerts(page, signal) {
+  try {
+    page.alerts = (await get("/alerts", { signal })).alerts;
+    return ALERTS_MS;
+  } catch (error) {
+    if (isAbort(error)) return null;
+    page.alerts = [];
+    return AFTER_TROUBLE_MS;
+  }
+}
+
 /** Where tasks are in line and why they wait, as long as any is queued; not every cluster tells. */
 async function loadQueue(page, signal) {
   if (!page.tasks) return DRAW_MS;
@@ -147,6 +161,7 @@ class Overview {
     this.isCut = false;
     this.jobs = null;
     this.hadoop = "";
+    this.alerts = [];
     this.queue = null; // not known, or nothing was queued yet
     this.known = null; // the names that are registered; null until the cluster was loaded
     this.tiles = h("ul", { class: "tiles", "aria-label": "The cluster in numbers" });
@@ -161,7 +176,7 @@ class Overview {
     if (!this.known) return;
     refill(this.tiles, tilesOf(this));
     refill(this.map, mapOf(this.cluster, this.tasks ?? []));
-    refill(this.attention, attentionOf(troubles(this.cluster, this.tasks ?? [], this.queue)));
+    refill(this.attention, attentionOf(troubles(this.cluster, this.tasks ?? [], this.queue, this.alerts)));
     refill(this.work, this.workList());
     refill(this.ended, this.endedList());
   }

@@ -1,0 +1,1 @@
+"""Alerts as they travel, and the calls about them. Standard library only."""
