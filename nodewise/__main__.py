@@ -32,6 +32,7 @@ COMMANDS = {
     "notebook": "jobs.commands.notebook:notebook",
     "task": "jobs.commands.task.task_group:task",
     "queue": "jobs.commands.task.task_queue:queue",
+    "usage": "nodewise.usage.command:usage",
     "train": "jobs.commands.training.train_group:train",
     "setup": "nodewise.setup.command:setup",
     "doctor": "nodewise.doctor.command:doctor",

@@ -24,6 +24,7 @@ from hdfs import HdfsError, InsecureClient
 from bench.stage import PATIENT
 from hadoop.local.site import NODE_MEMORY_MB
 from hadoop.rest.resourcemanager import ResourceManager
+from infosvc.wire.alerts.alert_client import AlertClient
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Conflict, NotFound
 from infosvc.wire.records import Datum, Kind, Producer, Role
@@ -33,6 +34,7 @@ from jobs.kinds.task.request import RUNNER_MEMORY_MB
 from tests.cluster.site import ANSWER_SECONDS, job_files, nodewise, succeed, until
 from tests.cluster.task_platform import ROOT, Platform
 from tests.cluster.task_session import session_of
+from tests.infosvc.receiver import receiving
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
@@ -455,3 +457,33 @@ def _speeds(platform: Platform, data_name: str) -> list[Datum]:
     with suppress(NotFound):  # it is registered with its first value
         return platform.admin.data(data_name)
     return []
+
+
+def test_what_failed_is_told_and_what_was_used_is_counted_for_its_owner(platform: Platform, tmp_path: Path) -> None:
+    alerts = AlertClient(platform.admin)
+    with receiving() as receiver:
+        alert = alerts.add("job failed", 0, receiver.url)
+        started = time.time()
+        words = ["--copies", "1", "--memory", "128", "--json", "--", "sh", "-c", "sleep 1; exit 3"]
+        job_id = json.loads(succeed(nodewise(platform.cluster.home, "job", "run", *words, url=platform.url)))["job_id"]
+        failing = platform.admin.submit_task(TaskSpec(["false"], memory_mb=128, notify=receiver.url)).task_id
+        used = platform.user.submit_task(TaskSpec(["sleep", "2"], memory_mb=128)).task_id
+        until(lambda: {job_id, failing} <= {one.about for one in alerts.find(alert.alert_id).on}, 240)
+        until(lambda: len(receiver.got) == 3)
+        assert platform.ended(used).state is TaskState.SUCCEEDED
+        alerts.remove(alert.alert_id)
+    told = {(one["type"], one.get("about") or one["task_id"]) for one in receiver.got}
+    assert told == {("alert", job_id), ("alert", failing), ("task", failing)}
+
+    words = ["usage", "--since", f"{started:.0f}", "--json", "--token-file", str(platform.home / "service" / "token")]
+    by_user = json.loads(succeed(nodewise(platform.cluster.home, *words, url=platform.url)))
+    found = {one["user"]: one for one in by_user["usage"]}
+    rows = platform.applications(used)
+    maria = found["maria"]
+    assert maria["applications"] == 1 and maria["core_hours"] == sum(one["vcoreSeconds"] for one in rows) / 3600 > 0
+    assert maria["memory_gb_hours"] == sum(one["memorySeconds"] for one in rows) / 1024 / 3600 > 0
+    assert found["admin"]["applications"] == 1 and found[platform.cluster.user]["core_hours"] > 0
+    assert by_user["remembered_since"] <= rows[0]["startedTime"] / 1000
+    conf = {"HADOOP_CONF_DIR": str(platform.cluster.home / "cluster" / "conf")}
+    said = Shell(tmp_path / "reader", tmp_path / "work", platform.variables | conf).run(block("usage"))
+    assert "maria" in said and "YARN remembers" in said and '"queue": "' in said

@@ -1,0 +1,1 @@
+"""`nodewise usage`: who has used how much of the cluster."""
