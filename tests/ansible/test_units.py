@@ -243,6 +243,24 @@ def start_command(unit: str) -> list[str]:
     return [word.replace("$$", "$") for word in shlex.split(line.removeprefix("ExecStart="))]
 
 
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({}, []),
+        ({"infosvc_notify_hosts": ["a.example.org", "b"]}, ["--notify-host", "a.example.org", "--notify-host", "b"]),
+        ({"infosvc_notify_secret_file": "/etc/word"}, ["--notify-secret-file", "/etc/word"]),
+    ],
+)
+def test_the_service_is_told_to_whom_messages_may_go(variables: dict[str, object], words: list[str]) -> None:
+    text = (ROLES / "infosvc/templates/nodewise-infosvc.service.j2").read_text()
+    rendered = Environment(autoescape=True, trim_blocks=True).from_string(text).render(infosvc_submit=True, **variables)
+
+    command = start_command(rendered)
+
+    assert command[command.index("--submit") + 1 :] == words
+    assert "\nRestart=on-failure\n" in rendered
+
+
 def test_an_agent_that_is_not_enrolled_yet_waits_for_its_program_and_then_is_it(tmp_path: Path) -> None:
     text = (ROLES / "agent/templates/nodewise-agent.service.j2").read_text()
     unit = Environment(autoescape=True).from_string(text).render(agent_directory=tmp_path)
