@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flask import g
 
 from infosvc.access.roles import Caller
-from infosvc.alerts.findings import FailedJob
+from infosvc.alerts.outside import ClusterFacts, FailedJob
 from infosvc.data.event_sources import EventSource
 from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest, record_call
@@ -45,10 +45,10 @@ def board_calls(home: Path) -> CallGroup:
     board = make_board(home, _Values(), record_call)
     made = tuple(Route(f"{PREFIX}{one.rule}", one.name, view, one.role, one.method) for one, view in board.routes)
 
-    def failed_jobs() -> list[FailedJob]:
-        return [_failed(one) for one in board.failed_jobs()]
+    def look() -> ClusterFacts:
+        return ClusterFacts([_failed(one) for one in board.failed_jobs()], board.busy_queues())
 
-    return CallGroup("board", None, made, _document, EventSource("job", board.look), failed_jobs)
+    return CallGroup("board", None, made, _document, EventSource("job", board.look), look)
 
 
 def _failed(known: Known) -> FailedJob:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from infosvc.alerts.condition import Comparisons, Condition, Happening, describe_values
-from infosvc.state.value import number_of, state_of
+from infosvc.alerts.outside import ClusterFacts
+from infosvc.state.value import Value, number_of, state_of
 from infosvc.state.views import Latest
 from infosvc.wire.records import State
 from infosvc.wire.tasks import Task, TaskState
@@ -26,56 +27,53 @@ class Finding(NamedTuple):
     owner: str = ""
 
 
-class FailedJob(NamedTuple):
-    """A job of the cluster that failed, at a Unix second."""
-
-    job_id: str
-    ended_at: float
-    said: str
-
-
 class Findings:
-    """Looks at what the service knows. `is_lost` says so of a node, `failed_jobs` brings those that others know of."""
+    """Looks at what the service knows. `is_lost` says so of a node, `facts` brings what others know."""
 
-    def __init__(
-        self, latest: Latest, is_lost: Callable[[str], bool], failed_jobs: Callable[[], list[FailedJob]]
-    ) -> None:
-        self._latest, self._is_lost, self._failed_jobs = latest, is_lost, failed_jobs
+    def __init__(self, latest: Latest, is_lost: Callable[[str], bool], facts: Callable[[], ClusterFacts]) -> None:
+        self._latest, self._is_lost, self._facts = latest, is_lost, facts
+        self._columns: dict[str, dict[str, float | None]] = {}
 
-    def of(self, condition: Condition, since: float) -> Mapping[str, Finding]:
-        """By what each is about; what ended before Unix second `since` is left out, and what is left out does not hold.
+    def begin(self) -> None:
+        """Look anew: until the next time, values are those of now."""
+        self._columns = {}
 
-        Jobs are found as long as they are told of, and the alert is on for them a day.
+    def of(self, condition: Condition, since: float, known: Collection[str]) -> Mapping[str, Finding]:
+        """By what each is about: all that hold, and those of `known`; what is left out does not hold.
+
+        What ended before Unix second `since` is left out, too. Jobs are found as long as they are told of, and the
+        alert is on for them a day.
         """
         if isinstance(condition, Comparisons):
-            return self._of_values(condition)
+            return self._of_values(condition, known)
         if condition is Happening.NODE_LOST:
             return self._of_nodes()
         if condition is Happening.QUEUE_STUCK:
             return self._of_queues()
         return self._of_jobs(max(since, self._latest.clock.wall() - KEPT_SECONDS))
 
-    def _of_values(self, condition: Comparisons) -> dict[str, Finding]:
+    def _of_values(self, condition: Comparisons, known: Collection[str]) -> dict[str, Finding]:
         names = condition.names
-        nodes = set.intersection(*({node for node, _ in self._latest.current_values.rows(name)} for name in names))
+        columns = {name: self._column(name) for name in names}
         found = {}
-        for node in nodes:
+        for node in set.intersection(*map(set, columns.values())):
 
             def view(name: str, node: str = node) -> float | None:
-                return self._number(name, node)
+                return columns[name][node]
 
-            found[node] = Finding(condition.holds(view), describe_values(names, view))
+            holds = condition.holds(view)
+            if holds or node in known:
+                found[node] = Finding(holds, describe_values(names, view))
         return found
 
-    def _number(self, data_name: str, node_name: str) -> float | None:
-        """A number that is fresh."""
-        value = self._latest.current_values.find(data_name, node_name)
-        producer = self._latest.configuration.producers.get(data_name)
-        if value is None or producer is None or value.measured is None:
-            return None
-        age = self._latest.clock.monotonic() - value.measured
-        is_fresh = state_of(value.outcome, age, float(producer.ttl or 0.0)) is State.FRESH
-        return number_of(value.text) if is_fresh else None
+    def _column(self, data_name: str) -> dict[str, float | None]:
+        """The numbers of a name by node; None for one that is not fresh, or no number."""
+        if data_name not in self._columns:
+            producer = self._latest.configuration.producers.get(data_name)
+            ttl, now = float(producer.ttl or 0.0) if producer else 0.0, self._latest.clock.monotonic()
+            rows = self._latest.current_values.rows(data_name)
+            self._columns[data_name] = {node: _number(value, ttl, now) for node, value in rows}
+        return self._columns[data_name]
 
     def _of_nodes(self) -> dict[str, Finding]:
         """A node that is silent and not lost yet, as all are when the service starts, stands as it stood."""
@@ -87,7 +85,7 @@ class Findings:
         return found
 
     def _of_queues(self) -> dict[str, Finding]:
-        """A queue is stuck while tasks are queued in it and none starts or runs."""
+        """A queue is stuck while tasks are queued in it, and neither they nor other applications start or run."""
         queued, moving = dict[str, int](), set[str]()
         for stored in self._latest.configuration.tasks.values():
             queue = stored.task.spec.queue
@@ -95,14 +93,33 @@ class Findings:
                 queued[queue] = queued.get(queue, 0) + 1
             elif stored.task.state in _MOVING:
                 moving.add(queue)
-        said = "{} of its tasks are queued, and none starts or runs"
-        return {queue: Finding(queue not in moving, said.format(count)) for queue, count in queued.items()}
+        busy, said = self._facts().busy_queues, "{} of its tasks are queued, and nothing starts or runs"
+        return {
+            queue: Finding(queue not in moving and _is_idle(queue, busy), said.format(count))
+            for queue, count in queued.items()
+        }
 
     def _of_jobs(self, since: float) -> dict[str, Finding]:
         tasks = (stored.task for stored in self._latest.configuration.tasks.values())
         found = {task.task_id: _of_task(task) for task in tasks if task.state in _FAILED and _ended(task) > since}
-        jobs = self._failed_jobs()
+        jobs = self._facts().failed_jobs
         return found | {job.job_id: Finding(True, job.said) for job in jobs if job.ended_at > since}
+
+
+def _number(value: Value, ttl: float, now: float) -> float | None:
+    age = None if value.measured is None else now - value.measured
+    return number_of(value.text) if state_of(value.outcome, age, ttl) is State.FRESH else None
+
+
+def _is_idle(queue: str, busy: Collection[str] | None) -> bool | None:
+    """Whether YARN runs nothing in a queue, which tasks may name without the queues above it; None if not known.
+
+    >>> _is_idle("default", {"root.default"}), _is_idle("default", {"root.small"}), _is_idle("default", None)
+    (False, True, None)
+    """
+    if busy is None:
+        return None
+    return not any(one == queue or one.endswith(f".{queue}") for one in busy)
 
 
 def _ended(task: Task) -> float:

@@ -1,9 +1,10 @@
-"""Looks once a second whether conditions hold, and stores what has changed."""
+"""Looks once a second, less often when a look takes long, whether conditions hold, and stores what has changed."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from functools import lru_cache, partial
 
@@ -16,6 +17,7 @@ from infosvc.state.writer import Writer
 from infosvc.wire.errors import InfoError
 
 STEP_SECONDS = 1.0
+REST_PER_LOOK = 10.0  # so that many alerts on many nodes take at most a tenth of one core
 MOST_AT_ONCE = 500  # changes in one commit
 
 _log = logging.getLogger(__name__)
@@ -27,7 +29,7 @@ class AlertWatch:
     def __init__(self, latest: Latest, writer: Writer, is_lost: Callable[[str], bool]) -> None:
         self.outside = Outside(latest)
         self._latest, self._writer = latest, writer
-        self._findings = Findings(latest, is_lost, self.outside.failed_jobs)
+        self._findings = Findings(latest, is_lost, self.outside.facts)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
         self._thread.start()
@@ -48,20 +50,24 @@ class AlertWatch:
     def _turns(self) -> list[Turn]:
         configuration, now = self._latest.configuration, self._latest.clock.wall()
         found: list[Turn] = []
+        self._findings.begin()
         for alert_id, alert in configuration.alerts.items():
-            findings = self._findings.of(_parse(alert.condition), alert.created_at)
             states = configuration.alert_states.get(alert_id, {})
+            findings = self._findings.of(_parse(alert.condition), alert.created_at, states.keys())
             found += turns_of(alert_id, alert, states, findings, now)
         return found
 
     def _run(self) -> None:
-        while not self._ended.wait(STEP_SECONDS):
+        rest = STEP_SECONDS
+        while not self._ended.wait(rest):
+            began = time.monotonic()
             try:
                 self.step()
             except InfoError as error:
                 _log.warning("how alerts stand could not be stored: %s", error)
             except Exception:  # the next look may go better
                 _log.exception("alerts could not be looked at")
+            rest = max(STEP_SECONDS, REST_PER_LOOK * (time.monotonic() - began))
 
 
 @lru_cache(maxsize=256)

@@ -50,7 +50,7 @@ def add(home: Path, service: ServiceAddress, condition: str, hold: float, notify
 
     A CONDITION compares data names and numbers, which may be multiplied and divided; several stand with `and` between
     them, and it is looked at on every node. Or it is one of: `node lost`, `queue stuck` (tasks are queued in it, and
-    none starts or runs), `job failed` (tasks too).
+    nothing starts or runs), `job failed` (tasks too).
 
     \b
     Examples:

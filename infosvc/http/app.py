@@ -51,8 +51,8 @@ def create_app(settings: Settings, clock: Clock | None = None, others: Sequence[
     app.extensions["infosvc"] = parts = Components.open(settings, clock or Clock())
     for source in filter(None, (group.events for group in others)):
         parts.sources.start(source)
-    for failed_jobs in filter(None, (group.failed_jobs for group in others)):
-        parts.alerts.outside.start(failed_jobs)
+    for look in filter(None, (group.cluster_look for group in others)):
+        parts.alerts.outside.start(look)
     return app
 
 

@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
 class Board(NamedTuple):
     """The calls and what answers each, what tells each change of a job since it was called last, and what lists the
-    jobs that failed."""
+    jobs that failed and the queues in which applications run."""
 
     routes: list[tuple[BoardRoute, View]]
     look: Callable[[Tell], None]
     failed_jobs: Callable[[], list[Known]]
+    busy_queues: Callable[[], frozenset[str]]
 
 
 def make_board(home: Path, values: ServiceView, note: Callable[[], None] = lambda: None) -> Board:
@@ -48,4 +49,4 @@ def make_board(home: Path, values: ServiceView, note: Callable[[], None] = lambd
     conf_dir = os.environ.get("HADOOP_CONF_DIR")
     site = Site(home, Path(conf_dir) if conf_dir else None, os.environ.get("HADOOP_USER_NAME"))
     calls = Calls(site, values, note)
-    return Board(make_views(calls), calls.look, calls.failed_jobs)
+    return Board(make_views(calls), calls.look, calls.failed_jobs, calls.busy_queues)

@@ -112,6 +112,12 @@ class Calls:
             return [known for known in self._list_jobs(self._site.place()) if has_failed(known)]
         return []
 
+    def busy_queues(self) -> frozenset[str]:
+        """The queues in which applications of any type run; none while Hadoop does not answer."""
+        with suppress(HadoopError, InfoError):
+            return self._yarn(self._site.place()).busy_queues()
+        return frozenset()
+
     def job(self, job_id: str) -> ResponseReturnValue:
         """Show a job."""
         from jobs.dashboard.showing import Watches, live, outcome

@@ -157,7 +157,8 @@ class Hadoop:
             case ["ws", "v1", "cluster", "apps"] if "states" in query:
                 states = query["states"][0].split(",")
                 known = [one for one in (self.app, *self.others, *self.ended) if one["state"] in states]
-                return {"apps": {"app": known[: int(query["limit"][0])]} if known else None}
+                limit = int(query.get("limit", [len(known)])[0])
+                return {"apps": {"app": known[:limit]} if known else None}
             case ["ws", "v1", "cluster", "apps"]:
                 assert query["applicationTypes"] == ["NODEWISE"]
                 with self._asked:

@@ -18,6 +18,7 @@ from infosvc.settings import Settings
 from infosvc.wire.alerts.alert_client import AlertClient
 from infosvc.wire.client import InfoClient
 from infosvc.wire.event_stream import EventStream
+from infosvc.wire.task_spec import TaskSpec
 from jobs.dashboard import calls
 from jobs.dashboard.job_events import KEPT_SECONDS, JobEvents
 from jobs.dashboard.sources.site import Place, Site
@@ -90,6 +91,23 @@ def test_an_alert_is_on_for_a_job_that_failed(service: str, hadoop: Hadoop) -> N
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert [(one.about, one.said) for one in on] == [(JOB, "nodewise mxnet_alexnet of me failed: no worker came")]
+
+
+def test_a_queue_is_stuck_once_yarn_runs_nothing_in_it(service: str, hadoop: Hadoop) -> None:
+    client = InfoClient(service, "a-token-for-the-tests")
+    task = client.submit_task(TaskSpec(["x"]))
+    alert_id = AlertClient(client).add("queue stuck").alert_id
+    hadoop.app |= {"queue": "root.default"}
+    hadoop.wait_for_lists(hadoop.lists + 100)  # at least one look at alerts, and many at YARN
+    assert AlertClient(client).find(alert_id).on == ()
+    hadoop.app |= {"state": "FINISHED", "finalStatus": "SUCCEEDED"}
+    deadline = time.monotonic() + 60
+    while not (on := AlertClient(client).find(alert_id).on):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert [(one.about, one.said) for one in on] == [
+        (task.spec.queue, "1 of its tasks are queued, and nothing starts or runs")
+    ]
 
 
 def test_events_go_on_when_yarn_is_back(service: str, hadoop: Hadoop, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ from flask import Flask
 from flask.typing import ResponseReturnValue
 
 from infosvc.access.roles import needs, open_to_all
-from infosvc.alerts.outside import FailedJobs
+from infosvc.alerts.outside import ClusterLook
 from infosvc.data.event_sources import EventSource
 from infosvc.http.api.restx import Namespace
 from infosvc.wire.records import Role
@@ -38,7 +38,7 @@ class CallGroup:
     `document` makes what describes routes below /api/v1 to Swagger, when somebody asks for it: `tags` and `paths` of
     Swagger 2.0. The `schema` of an answer is a record, or several (A | B), of which schema and example are made. How
     any call is refused is added. A view may raise the errors of infosvc.wire.errors, and `flask.g.caller` is who calls.
-    `events` tells what happens to what the calls are about, `failed_jobs` those jobs that alerts are about.
+    `events` tells what happens to what the calls are about, `cluster_look` what alerts must know.
     """
 
     name: str
@@ -46,7 +46,7 @@ class CallGroup:
     routes: tuple[Route, ...] = ()
     document: Callable[[], Mapping[str, Any]] | None = None
     events: EventSource | None = None
-    failed_jobs: FailedJobs | None = None
+    cluster_look: ClusterLook | None = None
 
     def add_routes(self, app: Flask) -> None:
         """Let the application answer the routes; ValueError when it answers one of that name already."""

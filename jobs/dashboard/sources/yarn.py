@@ -70,6 +70,10 @@ class RestYarn:
         rows = self._manager.applications(KIND)
         return sorted(map(parse_known, rows), key=lambda known: known.started_at or 0.0, reverse=True)
 
+    def busy_queues(self) -> frozenset[str]:
+        """The queues in which applications run, of any type."""
+        return frozenset(str(row.get("queue") or "") for row in self._manager.applications(states=("RUNNING",)))
+
     def find(self, application_id: str) -> Known:
         """One application of ours."""
         row = self._manager.application(application_id)
