@@ -63,6 +63,7 @@ def values(cluster: Cluster) -> dict[str, object]:
         "hadoop_resourcemanager_http_port": ports.RESOURCEMANAGER_HTTP,
         "hadoop_name_dir": cluster.state / "namenode",
         "hadoop_rm_state_dir": rm_state(cluster),
+        "hadoop_attributes_store_dir": cluster.state / "node-attributes",
         "hadoop_tmp_dir": scratch(cluster),
         "hadoop_conf_dir": cluster.conf_dir,
         "hadoop_jars": cluster.jars,

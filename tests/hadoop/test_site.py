@@ -85,6 +85,11 @@ def test_yarn_finds_its_work_again_on_its_own_disk(cluster: Cluster) -> None:
     assert len(kept) == cluster.size
 
 
+def test_attributes_of_nodes_are_kept_apart_from_those_of_another_cluster_of_the_same_user(cluster: Cluster) -> None:
+    kept = _keys(cluster.conf_dir / "yarn-site.xml")["yarn.node-attribute.fs-store.root-dir"]
+    assert kept == (cluster.home / "cluster" / "node-attributes").as_uri()
+
+
 def test_a_silent_node_is_looked_at_within_fifteen_seconds(cluster: Cluster) -> None:
     expiry = int(_keys(cluster.conf_dir / "yarn-site.xml")["yarn.nm.liveness-monitor.expiry-interval-ms"])
     # YARN looks every third of it.
