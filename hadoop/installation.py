@@ -55,6 +55,12 @@ def tool_remedy(package: str, root: Path = ROOT) -> str:
     return "run scripts/setup" if kind_of(root) is Kind.CHECKOUT else f"install it with `apt-get install {package}`"
 
 
+def unpacked_remedy(packages: str, root: Path = ROOT) -> str:
+    """What to do where programs of Debian packages are missing that a checkout unpacks for itself."""
+    install = f"`apt-get install {packages}`"
+    return f"run scripts/setup --dev, or {install}" if kind_of(root) is Kind.CHECKOUT else f"install them: {install}"
+
+
 def worker_environment(root: Path = ROOT) -> Path:
     """The virtual environment of the workers, whether it is there or not."""
     return _beside(root) / "worker" if kind_of(root) is Kind.WHEEL else root / ".venv-worker"

@@ -18,8 +18,9 @@ BESIDE = (
     "hadoop/pom.xml",
     "requirements/worker.txt",
     "requirements/hadoop.sha256",
-    "ansible/roles/hadoop/templates/*.j2",
+    "ansible/roles/hadoop/templates/**/*.j2",
     "yarn-plugin/target/nodewise-yarn-*.jar",
+    "yarn-plugin/target/without-libhadoop.jar",
     "yarn-plugin/attributes/*.py",
     "boxes/systemd/*",
 )

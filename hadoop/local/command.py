@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 import time
@@ -11,15 +12,17 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Unpack
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from hadoop.errors import HadoopError
-from hadoop.local import lifecycle
+from hadoop.local import lifecycle, variables
 from hadoop.local.lifecycle import Cluster, Say
+from hadoop.local.planning import Wanted
+from hadoop.local.state import PROTECTIONS
 
 
 class NumberList(click.ParamType[tuple[int, ...]]):
@@ -86,6 +89,29 @@ def cluster() -> None:
     "[default: as before, at first not]",
 )
 @click.option(
+    "--kerberos/--no-kerberos",
+    default=None,
+    help="Whether everybody shows a ticket, of a Kerberos that is started, too.  [default: as before, at first not]",
+)
+@click.option(
+    "--principal",
+    "principals",
+    metavar="NAME",
+    multiple=True,
+    help="A user who gets a keytab and a home in HDFS; you have both. Give it again for another one.",
+)
+@click.option(
+    "--protection",
+    type=click.Choice(PROTECTIONS),
+    help="What is protected of all that is sent with Kerberos.  [default: authentication, later the last value]",
+)
+@click.option(
+    "--ha/--no-ha",
+    default=None,
+    help="Whether there are two NameNodes and two ResourceManagers, of which one takes over when the other fails.  "
+    "[default: as before, at first not]",
+)
+@click.option(
     "--wait",
     "ready_seconds",
     type=click.IntRange(1, 86_400),
@@ -96,30 +122,18 @@ def cluster() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the cluster as JSON.")
 @click.pass_obj
-def up(
-    home: Path,
-    nodes: int | None,
-    subnet: str | None,
-    cpus: tuple[int, ...] | None,
-    gpus: tuple[int, ...] | None,
-    jars: Path | None,
-    plugin: bool | None,
-    mapreduce: bool | None,
-    ready_seconds: int,
-    as_json: bool,
-) -> None:
+def up(home: Path, ready_seconds: int, as_json: bool, **wanted: Unpack[Wanted]) -> None:
     """Start the cluster and wait until it works; on a running one, start what is missing.
 
     \b
     Example:
       nodewise cluster up --nodes 4
+      nodewise cluster up --kerberos --ha --principal alice
       nodewise cluster up --wait 600        # on a slow machine
     """
     begun = time.monotonic()
     with _show_progress() as say, _unwind_on_signals():
-        started = lifecycle.up(
-            home, nodes, subnet, cpus, jars, plugin, say, ready_seconds=ready_seconds, mapreduce=mapreduce, gpus=gpus
-        )
+        started = lifecycle.up(home, say=say, ready_seconds=ready_seconds, **wanted)
     if as_json:
         click.echo(json.dumps(_as_dict(started), indent=2))
         return
@@ -164,6 +178,21 @@ def status(home: Path, as_json: bool, names: bool) -> None:
         _show(_as_dict(found))
 
 
+@cluster.command()
+@click.option("--principal", metavar="NAME", help="Whose tickets with Kerberos.  [default: yours]")
+@click.pass_obj
+def env(home: Path, principal: str | None) -> None:
+    """Print what a shell needs to use the cluster: its site files, and with Kerberos its realm and your tickets.
+
+    \b
+    Example:
+      eval "$(nodewise cluster env)"
+      eval "$(nodewise cluster env --principal alice)" && kinit -k -i
+    """
+    for name, value in variables.of(lifecycle.load(home), principal).items():
+        click.echo(f"export {name}={value if name == 'PATH' else shlex.quote(value)}")
+
+
 def _as_dict(cluster: Cluster) -> dict[str, Any]:
     """The cluster as `--json` prints it; its state is running, degraded or stopped."""
     daemons = lifecycle.status(cluster)
@@ -192,6 +221,7 @@ def _show(cluster: dict[str, Any]) -> None:
         table.add_column(column)
     for daemon in [*cluster["daemons"], *cluster["mounters"]]:
         state = "ready" if daemon["ready"] else "not ready" if daemon["pid"] else "stopped"
+        state += f", {daemon['role']}" if daemon["role"] else ""
         table.add_row(daemon["kind"], daemon["node"] or "master", str(daemon["pid"] or ""), state)
     Console().print(table)
     click.echo(f"HDFS {cluster['namenode_url']}  pages {cluster['namenode_http']} {cluster['rm_http']}")

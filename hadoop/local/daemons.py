@@ -20,18 +20,27 @@ from hadoop.local import ports, preflight, processes, site, sshd
 from hadoop.local.state import MARKER, Cluster
 
 _CLASSES = {
+    "zookeeper": "org.apache.zookeeper.server.ZooKeeperServerMain",
+    "journalnode": "org.apache.hadoop.hdfs.qjournal.server.JournalNode",
+    "zkfc": "org.apache.hadoop.hdfs.tools.DFSZKFailoverController",
     "namenode": "org.apache.hadoop.hdfs.server.namenode.NameNode",
     "datanode": "org.apache.hadoop.hdfs.server.datanode.DataNode",
     "resourcemanager": "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
     "nodemanager": "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
 }
 _TITLES = {
+    "kdc": "KDC",
+    "zookeeper": "ZooKeeper",
+    "journalnode": "JournalNode",
+    "zkfc": "fail-over controller",
     "namenode": "NameNode",
     "datanode": "DataNode",
     "resourcemanager": "ResourceManager",
     "nodemanager": "NodeManager",
     "sshd": "sshd",
 }
+_SMALL = ("zookeeper", "journalnode", "zkfc")
+"""They do little here, and get a third of what the others have."""
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 
@@ -51,7 +60,7 @@ _TAIL_BYTES = 64_000
 
 @dataclass(frozen=True)
 class Daemon:
-    """One daemon of a cluster; `node` is None for the master's."""
+    """One daemon of a cluster; `node` is None for those of the first master, and the address of the second."""
 
     cluster: Cluster
     kind: str
@@ -77,20 +86,25 @@ class Daemon:
         """A text that only its own command line contains."""
         if self.kind == "sshd":
             return str(sshd.config_file(self.cluster, str(self.node)))
+        if self.kind == "kdc":
+            return f"{self.cluster.state}/kerberos/kdc.pid"
         return f"-Dnodewise.daemon={self.kind}@{self.node or self.cluster.master}"
 
     @property
     def addresses(self) -> list[ports.Address]:
         """What it listens on."""
-        number = self.cluster.nodes.index(self.node) + 1 if self.node else 0
-        return ports.of(self.kind, self.node or self.cluster.master, number)
+        number = self.cluster.nodes.index(self.node) + 1 if self.node in self.cluster.nodes else 0
+        return ports.of(self.kind, self.node or self.cluster.master, number, self.cluster.kerberos)
 
 
 def of(cluster: Cluster) -> list[Daemon]:
     """List every daemon of the cluster, in the order of their start."""
-    master = [Daemon(cluster, "namenode"), Daemon(cluster, "resourcemanager")]
-    return master + [
-        Daemon(cluster, kind, node) for kind in ("datanode", "nodemanager", "sshd") for node in cluster.nodes
+    alone = (*(("kdc",) if cluster.kerberos else ()), *(("zookeeper", "journalnode") if cluster.ha else ()))
+    twice = ("namenode", "resourcemanager", *(("zkfc",) if cluster.ha else ()))
+    return [
+        *(Daemon(cluster, kind) for kind in alone),
+        *(Daemon(cluster, kind, master) for master in (None, *cluster.masters[1:]) for kind in twice),
+        *(Daemon(cluster, kind, node) for kind in ("datanode", "nodemanager", "sshd") for node in cluster.nodes),
     ]
 
 
@@ -125,9 +139,11 @@ def command(daemon: Daemon, *arguments: str, notes_classes: bool = False) -> lis
     cluster = daemon.cluster
     if daemon.kind == "sshd":
         return [str(sshd.program()), "-D", "-e", "-f", daemon.identity]
+    if daemon.kind == "kdc":
+        return [str(_kdc()), "-n", "-P", daemon.identity]
     return [
         str(cluster.java),
-        "-Xmx192m",
+        f"-Xmx{64 if daemon.kind in _SMALL else 192}m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-XX:-UsePerfData",
@@ -138,6 +154,7 @@ def command(daemon: Daemon, *arguments: str, notes_classes: bool = False) -> lis
         "-Dnodewise.root.logger=INFO,file",
         f"-Dnodewise.log.file={daemon.log}",
         daemon.identity,
+        *(cluster.realm.java_options if cluster.kerberos else ()),
         "-cp",
         ":".join(map(str, _class_path(daemon))),
         _CLASSES[daemon.kind],
@@ -145,17 +162,36 @@ def command(daemon: Daemon, *arguments: str, notes_classes: bool = False) -> lis
     ]
 
 
+def _kdc() -> Path:
+    from hadoop.local.kerberos import programs  # other clusters need nothing of it
+
+    return programs.find("krb5kdc")
+
+
 def _archive_kind(daemon: Daemon) -> str:
-    return f"{daemon.kind}-with-plugin" if _plugin(daemon) else daemon.kind
+    kind = f"{daemon.kind}-with-plugin" if _plugin(daemon) else daemon.kind
+    return f"{kind}-with-kerberos" if daemon.cluster.kerberos else kind
 
 
 def _jars(daemon: Daemon) -> list[Path]:
-    return [*sorted(daemon.cluster.jars.glob("*.jar")), *_plugin(daemon)]
+    return [*sorted(daemon.cluster.jars.glob("*.jar")), *_plugin(daemon), *_before_jars(daemon)]
 
 
 def _class_path(daemon: Daemon) -> list[Path]:
     """The jars first, in which no site file lies: Java uses no archive of classes with a folder before their jars."""
-    return [daemon.cluster.jars / "*", *_plugin(daemon), site.conf_dir(daemon.cluster, daemon.node)]
+    cluster = daemon.cluster
+    folders = dict.fromkeys([site.conf_dir(cluster, daemon.node), *(_shared_folder(daemon))])
+    return [*_before_jars(daemon), cluster.jars / "*", *_plugin(daemon), *folders]
+
+
+def _shared_folder(daemon: Daemon) -> list[Path]:
+    """Where two ResourceManagers find the one order of nodes: beside the site files of clients."""
+    return [daemon.cluster.conf_dir] if daemon.kind == "resourcemanager" else []
+
+
+def _before_jars(daemon: Daemon) -> list[Path]:
+    """What stands before Hadoop's own classes."""
+    return [site.WITHOUT_LIBHADOOP_JAR] if daemon.kind == "nodemanager" and daemon.cluster.kerberos else []
 
 
 def _plugin(daemon: Daemon) -> list[Path]:
@@ -178,7 +214,16 @@ def start(daemon: Daemon, notes_classes: bool = False) -> psutil.Process:
 
     With `notes_classes` it is ready for `class_archives.make`, unless there is an archive.
     """
-    return spawn(daemon.cluster, daemon.node, command(daemon, notes_classes=notes_classes), daemon.output)
+    words = command(daemon, *_arguments(daemon), notes_classes=notes_classes)
+    return spawn(daemon.cluster, daemon.node, words, daemon.output, _variables(daemon))
+
+
+def _arguments(daemon: Daemon) -> list[str]:
+    return [str(site.zookeeper(daemon.cluster) / "zoo.cfg")] if daemon.kind == "zookeeper" else []
+
+
+def _variables(daemon: Daemon) -> dict[str, str]:
+    return daemon.cluster.realm.environment_of_kdc() if daemon.kind == "kdc" else {}
 
 
 def spawn(
@@ -196,7 +241,7 @@ def spawn(
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     allowed = os.sched_getaffinity(0)
     try:
-        if cluster.cpus and node:
+        if cluster.cpus and node in cluster.nodes:
             os.sched_setaffinity(0, {cluster.cpus[cluster.nodes.index(node)]})
         pid = os.posix_spawn(
             argv[0],

@@ -15,6 +15,7 @@ from infosvc.wire.client import DEFAULT_PORT
 
 NAMENODE = DEFAULT_PORTS["dfs.namenode.rpc-address"]
 NAMENODE_HTTP = DEFAULT_PORTS["dfs.namenode.http-address"]
+NAMENODE_HTTPS = DEFAULT_PORTS["dfs.namenode.https-address"]
 INFOSVC = DEFAULT_PORT
 RESOURCEMANAGER_HTTP = DEFAULT_PORTS["yarn.resourcemanager.webapp.address"]
 RESOURCEMANAGER = (
@@ -30,7 +31,12 @@ NODEMANAGER_OTHERS = (DEFAULT_PORTS["yarn.nodemanager.localizer.address"], NODEM
 SSHD = 2222
 
 # Every DataNode registers as 127.0.0.1, and the NameNode tells them apart by port only: each needs its own.
-DATANODE, DATANODE_HTTP, DATANODE_IPC = 19000, 19100, 19200
+DATANODE, DATANODE_HTTP, DATANODE_IPC, DATANODE_HTTPS = 19000, 19100, 19200, 19300
+# Of the journal that two NameNodes share, of ZooKeeper, and of what makes one of them active.
+JOURNALNODE, JOURNALNODE_HTTP, JOURNALNODE_HTTPS = 8485, 8480, 8481
+ZOOKEEPER = 2181
+FAILOVER = 8018
+KDC = 18088
 
 # Held while a cluster starts, so that two starts never choose the same subnet.
 _CLAIM = 8019
@@ -52,12 +58,20 @@ def check_subnet(subnet: str) -> str:
     return subnet
 
 
-def of(kind: str, address: str, number: int) -> list[Address]:
-    """List what a daemon of this kind listens on; `number` is its node's, counted from 1."""
+def of(kind: str, address: str, number: int, kerberos: bool = False) -> list[Address]:
+    """List what a daemon of this kind listens on; `number` is its node's, counted from 1.
+
+    With `kerberos`, those of HDFS show their pages over HTTPS alone.
+    """
+    pages = DATANODE_HTTPS if kerberos else DATANODE_HTTP
     ports = {
-        "namenode": (NAMENODE, NAMENODE_HTTP),
+        "kdc": (KDC,),
+        "zookeeper": (ZOOKEEPER,),
+        "journalnode": (JOURNALNODE, JOURNALNODE_HTTPS if kerberos else JOURNALNODE_HTTP),
+        "namenode": (NAMENODE, NAMENODE_HTTPS if kerberos else NAMENODE_HTTP),
+        "zkfc": (FAILOVER,),
         "resourcemanager": RESOURCEMANAGER,
-        "datanode": (DATANODE + number, DATANODE_HTTP + number, DATANODE_IPC + number),
+        "datanode": tuple(port + number for port in (DATANODE, pages, DATANODE_IPC)),
         "nodemanager": (NODEMANAGER, *NODEMANAGER_OTHERS),
         "sshd": (SSHD,),
     }[kind]

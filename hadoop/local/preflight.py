@@ -18,6 +18,15 @@ def check_plugin(jar: Path) -> None:
         raise HadoopError(f"there is no {jar}", remedy=f"{remedy(Part.PLUGIN)}, or leave --plugin out")
 
 
+def check_kerberos(jar: Path) -> None:
+    """Raise HadoopError unless the programs of Kerberos are there, and what lets NodeManagers show logs with it."""
+    from hadoop.local.kerberos import programs  # other clusters need nothing of it
+
+    programs.check()
+    if not jar.is_file():
+        raise HadoopError(f"there is no {jar}", remedy=f"{remedy(Part.PLUGIN)}, or leave --kerberos out")
+
+
 def check_disk(directory: Path, min_free_bytes: int) -> None:
     """Raise HadoopError when the file system of this directory has fewer free bytes."""
     free = shutil.disk_usage(directory).free

@@ -13,24 +13,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hadoop.errors import HadoopError
 from hadoop.local import ports
 
+if TYPE_CHECKING:
+    from hadoop.local.kerberos.realm import Realm
+
 MAX_NODES = 64
 MARKER = "NODEWISE_CLUSTER"
+NAMESERVICE = "nodewise"
+"""What HDFS is called where it has two NameNodes."""
+PROTECTIONS = ("authentication", "integrity", "privacy")
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+@=-]+")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A real Hadoop cluster on this machine: one NameNode, one ResourceManager, and nodes on loopback addresses.
+    """A real Hadoop cluster on this machine: NameNode, ResourceManager, and nodes on loopback addresses.
 
     `home` is nodewise's home, `subnet` the first three numbers of its addresses, `cpus` the CPU each node is
     pinned to (empty: no pinning), `user` the account every daemon and client acts as, `java` the JVM's program,
     `plugin` whether the ResourceManager orders nodes by measured values, `mapreduce` whether NodeManagers
-    hand over what mappers wrote, `gpus` how many GPUs YARN counts on each node (empty: it counts none).
+    hand over what mappers wrote, `gpus` how many GPUs YARN counts on each node (empty: it counts none). `kerberos`
+    tells whether everybody shows a ticket, `protection` what is protected of all that is sent then, `principals` who
+    has a keytab besides `user`; `ha` whether there are two NameNodes and two ResourceManagers.
     """
 
     home: Path
@@ -43,6 +52,10 @@ class Cluster:
     plugin: bool = False
     mapreduce: bool = False
     gpus: tuple[int, ...] = ()
+    kerberos: bool = False
+    protection: str = PROTECTIONS[0]
+    principals: tuple[str, ...] = ()
+    ha: bool = False
 
     @property
     def state(self) -> Path:
@@ -56,8 +69,13 @@ class Cluster:
 
     @property
     def master(self) -> str:
-        """The address of the NameNode and the ResourceManager."""
+        """The address of the first NameNode and ResourceManager, and of what there is only one of."""
         return f"{self.subnet}.1"
+
+    @property
+    def masters(self) -> tuple[str, ...]:
+        """The addresses that have a NameNode and a ResourceManager."""
+        return (self.master, f"{self.subnet}.2") if self.ha else (self.master,)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -67,17 +85,27 @@ class Cluster:
     @property
     def namenode_url(self) -> str:
         """Where HDFS clients connect."""
-        return f"hdfs://{self.master}:{ports.NAMENODE}"
+        return f"hdfs://{NAMESERVICE}" if self.ha else f"hdfs://{self.master}:{ports.NAMENODE}"
 
     @property
     def namenode_http(self) -> str:
-        """Where WebHDFS and the NameNode's pages are."""
+        """Where WebHDFS and the first NameNode's pages are."""
+        if self.kerberos:
+            return f"https://{self.master}:{ports.NAMENODE_HTTPS}"
         return f"http://{self.master}:{ports.NAMENODE_HTTP}"
 
     @property
     def rm_http(self) -> str:
-        """Where the ResourceManager's REST interface and pages are."""
+        """Where the first ResourceManager's REST interface and pages are."""
         return f"http://{self.master}:{ports.RESOURCEMANAGER_HTTP}"
+
+    @property
+    def realm(self) -> Realm:
+        """Its Kerberos, where it has one."""
+        from hadoop.local.kerberos.realm import Realm  # other clusters need nothing of it
+
+        kdc = f"{self.master}:{ports.KDC}"
+        return Realm(self.state, self.logs, kdc, self.masters, self.nodes, self.user, self.principals)
 
     @property
     def conf_dir(self) -> Path:
@@ -141,6 +169,10 @@ def read(home: Path) -> Cluster | None:
             plugin=bool(record.get("plugin", False)),
             mapreduce=bool(record.get("mapreduce", False)),
             gpus=tuple(int(count) for count in record.get("gpus", ())),
+            kerberos=bool(record.get("kerberos", False)),
+            protection=str(record.get("protection", PROTECTIONS[0])),
+            principals=tuple(map(str, record.get("principals", ()))),
+            ha=bool(record.get("ha", False)),
         )
     except FileNotFoundError:
         return None

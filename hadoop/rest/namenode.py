@@ -9,7 +9,7 @@ from typing import Any
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import STANDARD, Answer, Limits, Pages
 
-_INFO = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo"
+INFO = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class NameNode:
 
     def read_info(self) -> tuple[NameNodeInfo, Answer]:
         """The state of the NameNode, and the answer that it was read from."""
-        answer = self._pages.read(_INFO, "its state")
+        answer = self._pages.read(INFO, "its state")
         return parse_info(self._pages.address, self._pages.parse(answer)), answer
 
     def live_hosts(self) -> set[str] | None:
@@ -44,7 +44,7 @@ class NameNode:
         return parse_racks(self._ask())
 
     def _ask(self) -> Any:
-        return self._pages.read_json(_INFO, "the live DataNodes")
+        return self._pages.read_json(INFO, "the live DataNodes")
 
 
 def parse_info(address: str, page: Any) -> NameNodeInfo:

@@ -14,6 +14,7 @@ from hadoop.rest.pages import STANDARD, Answer, Limits, Pages
 from hadoop.rest.scheduler import Scheduler, parse_scheduler
 
 _CLUSTER = "/ws/v1/cluster"
+NODES = f"{_CLUSTER}/nodes"
 _ORDERS = "/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-*"
 _ENDED = ("FINISHED", "FAILED", "KILLED")
 
@@ -80,7 +81,7 @@ class ResourceManager:
     def read_info(self) -> tuple[ResourceManagerInfo, Answer]:
         """The version and the nodes' states, and the answer in which the version stood."""
         about = self._pages.read(f"{_CLUSTER}/info", "its version")
-        nodes = self._pages.read_json(f"{_CLUSTER}/nodes", "the list of nodes")
+        nodes = self._pages.read_json(NODES, "the list of nodes")
         return parse_info(self.address, self._pages.parse(about), nodes), about
 
     def running_nodes(self) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hadoop.client.jars import JARS
 from hadoop.local import daemons, ports, state
-from hadoop.local.lifecycle import DEFAULT_NODES
+from hadoop.local.planning import DEFAULT_NODES
 from hadoop.local.state import Cluster
 from nodewise.doctor.finding import Finding, Problem, ok, problem, skip, warn
 

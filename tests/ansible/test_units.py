@@ -16,20 +16,24 @@ from jinja2 import Environment, meta
 
 from hadoop.client import jre
 from hadoop.local import site
+from hadoop.local.files.templates import TEMPLATES
 from tests.ansible.conftest import ROOT, played
 from tests.ports import free_port
 
 ROLES = ROOT / "ansible" / "roles"
 DEFAULTS = [ROLES / room for room in ("nodewise/defaults/main.yml", "hadoop/defaults/main.yml", "hadoop/vars/main.yml")]
-FILES = sorted(template.stem for template in site.TEMPLATES.glob("*.j2"))
+FILES = sorted(template.stem for template in TEMPLATES.glob("*.j2"))
 UNITS = ["namenode", "resourcemanager", "datanode", "nodemanager"]
 # What only some machines have, or only a cluster on one machine.
-OPTIONAL = {"hadoop_node_name", "hadoop_container_env", "hadoop_user"}
+OPTIONAL = {
+    *("hadoop_node_name", "hadoop_master_name", "hadoop_journal_name"),
+    *("hadoop_container_env", "hadoop_groups", "hadoop_user"),
+}
 
 
 def named() -> set[str]:
     """Every variable that a template of the site files names."""
-    texts = [template.read_text() for template in site.TEMPLATES.glob("*.j2")]
+    texts = [template.read_text() for template in TEMPLATES.glob("*.j2")]
     return {name for text in texts for name in meta.find_undeclared_variables(Environment(autoescape=True).parse(text))}
 
 
@@ -49,10 +53,10 @@ def tasks(names: list[str]) -> list[dict[str, Any]]:
     node = {"hadoop_node_name": "{{ inventory_hostname }}"}
     variables = "{{ {'variables.json': dict(names | zip(q('vars', *names))) | to_json} }}"
     return [
-        template(f"{site.TEMPLATES}/{{{{ item }}}}", FILES, when="inventory_hostname in groups.master"),
-        template(f"{site.TEMPLATES}/{{{{ item }}}}", FILES, when="inventory_hostname in groups.workers", vars=node),
-        template(f"{site.TEMPLATES}/bin/program", ["hdfs", "yarn"]),
-        template(f"{site.TEMPLATES}/systemd/daemon.service", UNITS, ".service"),
+        template(f"{TEMPLATES}/{{{{ item }}}}", FILES, when="inventory_hostname in groups.master"),
+        template(f"{TEMPLATES}/{{{{ item }}}}", FILES, when="inventory_hostname in groups.workers", vars=node),
+        template(f"{TEMPLATES}/bin/program", ["hdfs", "yarn"]),
+        template(f"{TEMPLATES}/systemd/daemon.service", UNITS, ".service"),
         {
             "copy": {"content": "{{ texts | combine(variables) | to_json }}", "dest": "{{ file }}", "mode": "0644"},
             "vars": {"names": names, "variables": variables},

@@ -7,12 +7,14 @@ Arguments: the site files' folder, the jars' folder, the user, which scripts fin
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,12 +40,22 @@ class Scripts:
 
 
 @contextmanager
-def scripts_of(cluster: Cluster, conf_dir: Path | None = None) -> Iterator[Scripts]:
-    """The process, which ends with the block; it goes by the cluster's own site files, or those of another folder."""
+def scripts_of(
+    cluster: Cluster, conf_dir: Path | None = None, variables: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Scripts]:
+    """The process, which ends with the block; it goes by the cluster's own site files, or those of another folder.
+
+    `variables` are added to its environment.
+    """
     site_files = str(conf_dir or cluster.conf_dir)
     words = [sys.executable, "-m", "tests.cluster.hadoop_scripts", site_files, str(cluster.jars)]
     with subprocess.Popen(
-        [*words, cluster.user], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*words, cluster.user],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             yield Scripts(process)

@@ -168,7 +168,7 @@ def test_daemons_have_the_time_that_is_asked_for(
 ) -> None:
     asked: dict[str, float] = {}
 
-    def note(*_: object, ready_seconds: float, mapreduce: bool | None, gpus: None) -> Cluster:
+    def note(*_: object, ready_seconds: float, **_others: object) -> Cluster:
         asked["seconds"] = ready_seconds
         return Cluster(tmp_path, "127.0.9", 1, "me", Path("/jars"), Path("/java"))
 

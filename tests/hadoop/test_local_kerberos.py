@@ -1,0 +1,154 @@
+"""What a cluster with Kerberos or two masters needs before it starts: its realm, certificates, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from hadoop.errors import HadoopError
+from hadoop.local import lifecycle, planning, site, state, variables
+from hadoop.local.kerberos import programs
+from hadoop.local.state import Cluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    made = Cluster(tmp_path, "127.0.9", 1, "me", Path("/jars"), Path("/jvm/bin/java"), kerberos=True)
+    made.logs.mkdir(parents=True)
+    made.realm.prepare()
+    return made
+
+
+def keytabs(cluster: Cluster) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in cluster.realm.folder.rglob("*.keytab")}
+
+
+def test_another_user_gets_a_keytab_and_the_others_keep_theirs(cluster: Cluster) -> None:
+    before = keytabs(cluster)
+    replace(cluster, principals=("alice",)).realm.prepare()
+
+    after = keytabs(cluster)
+    assert after.keys() - before.keys() == {"alice.keytab"}
+    assert {name: after[name] for name in before} == before
+    assert list(cluster.realm.folder.rglob("*.new")) == []
+
+
+def test_another_node_gets_a_principal_and_a_certificate(cluster: Cluster) -> None:
+    first = cluster.realm.certificates.certificate.read_bytes()
+    cluster.realm.prepare()
+    assert cluster.realm.certificates.certificate.read_bytes() == first
+    before = keytabs(cluster)
+
+    replace(cluster, size=2).realm.prepare()
+
+    changed = {name for name, content in keytabs(cluster).items() if before[name] != content}
+    assert changed == {"HTTP.keytab"}
+    made = x509.load_pem_x509_certificate(cluster.realm.certificates.certificate.read_bytes())
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert set(map(str, names.get_values_for_type(x509.IPAddress))) == {"127.0.9.1", "127.0.9.11", "127.0.9.12"}
+
+
+def test_what_this_machine_trusts_stays_trusted(cluster: Cluster) -> None:
+    own = cluster.realm.certificates.certificate.read_text()
+    assert cluster.realm.certificates.authorities.read_text().endswith(own)
+
+
+def test_missing_programs_are_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "UNPACKED", tmp_path)
+    monkeypatch.setattr(programs, "_SYSTEM", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        HadoopError, match=r"krb5kdc is missing.*: run scripts/setup --dev, or `apt-get install krb5-kdc"
+    ):
+        programs.check()
+
+
+@pytest.mark.parametrize("name", ["Alice", "a b", "x@Y", "", "../x", "hdfs", "yarn"])
+def test_names_that_cannot_be_users_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(HadoopError, match="--principal"):
+        lifecycle.up(tmp_path, kerberos=True, principals=(name,))
+    assert not (tmp_path / "cluster" / "kerberos").exists()
+
+
+def test_options_of_kerberos_are_refused_without_it(tmp_path: Path) -> None:
+    with pytest.raises(HadoopError, match="--principal means nothing without Kerberos: give --kerberos, too"):
+        lifecycle.up(tmp_path, principals=("alice",))
+    with pytest.raises(HadoopError, match="--protection means nothing without Kerberos"):
+        lifecycle.up(tmp_path, protection="privacy")
+
+
+def test_what_was_chosen_stays_until_it_is_chosen_anew(tmp_path: Path) -> None:
+    first = planning.Wanted(kerberos=True, ha=True, principals=("alice",), protection="privacy")
+    made = planning.plan(tmp_path, None, first)
+    again = planning.plan(tmp_path, made, planning.Wanted(principals=("bob",)))
+
+    assert (again.kerberos, again.ha, again.protection) == (True, True, "privacy")
+    assert again.principals == ("alice", "bob")
+    state.state_dir(tmp_path).mkdir()
+    state.save(again)
+    assert state.read(tmp_path) == again
+
+
+@pytest.mark.parametrize(
+    ("wanted", "option"),
+    [
+        (planning.Wanted(kerberos=False), "--kerberos"),
+        (planning.Wanted(ha=True), "--ha"),
+        (planning.Wanted(protection="privacy"), "--protection"),
+        (planning.Wanted(principals=("carol",)), "--principal"),
+    ],
+)
+def test_nothing_of_it_changes_under_daemons_that_run(tmp_path: Path, wanted: planning.Wanted, option: str) -> None:
+    recorded = planning.plan(tmp_path, None, planning.Wanted(kerberos=True, principals=("alice",)))
+    with pytest.raises(HadoopError, match=f"{option} cannot change while the cluster runs"):
+        planning.refuse_moves(recorded, planning.plan(tmp_path, recorded, wanted))
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_file_systems_of_one_namenode_and_of_two_are_not_exchanged(tmp_path: Path, before: bool) -> None:
+    made = planning.plan(tmp_path, None, planning.Wanted(ha=before))
+    formatted = site.name_dir(made, made.master) / site.FORMATTED
+    formatted.parent.mkdir(parents=True)
+    formatted.touch()
+    if before:
+        site.journal(made).mkdir()
+
+    assert planning.plan(tmp_path, made, planning.Wanted()).ha == before
+    with pytest.raises(HadoopError, match=f"HDFS was made with{'' if before else 'out'} --ha and stays so"):
+        planning.plan(tmp_path, made, planning.Wanted(ha=not before))
+
+
+def test_a_shell_is_told_of_a_realm_only_where_there_is_one(cluster: Cluster) -> None:
+    plain = replace(cluster, kerberos=False)
+    assert variables.of(plain) == {"HADOOP_CONF_DIR": str(cluster.conf_dir)}
+    with pytest.raises(HadoopError, match="has no Kerberos"):
+        variables.of(plain, "me")
+    assert variables.of(cluster)["KRB5_CLIENT_KTNAME"].endswith("/users/me.keytab")
+    with pytest.raises(HadoopError, match=r"no principal carol.*cluster up --principal carol"):
+        variables.of(cluster, "carol")
+
+
+def test_the_fence_ends_the_namenode_of_that_address_alone(tmp_path: Path) -> None:
+    ha = Cluster(tmp_path, "127.0.250", 1, "me", Path("/jars"), Path("/jvm/bin/java"), ha=True)
+    ha.state.mkdir()
+    site.render(ha)
+    kinds = ("namenode@127.0.250.2", "namenode@127.0.250.20", "namenode@127.0.250.1", "zkfc@127.0.250.2")
+    with ExitStack() as stack:
+        words = [sys.executable, "-c", "input()"]
+        started = {
+            kind: stack.enter_context(subprocess.Popen([*words, f"-Dnodewise.daemon={kind}"], stdin=subprocess.PIPE))
+            for kind in kinds
+        }
+
+        subprocess.run([ha.state / site.FENCE, "127.0.250.2"], check=True)
+
+        assert started[kinds[0]].wait(30) == -9
+        assert [started[kind].poll() for kind in kinds[1:]] == [None] * 3
+        for process in started.values():
+            process.kill()
