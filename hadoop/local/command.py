@@ -138,7 +138,7 @@ def up(home: Path, ready_seconds: int, as_json: bool, **wanted: Unpack[Wanted]) 
         click.echo(json.dumps(_as_dict(started), indent=2))
         return
     click.echo(f"Ready after {time.monotonic() - begun:.1f} s: {started.size} nodes, {started.namenode_url}")
-    click.echo(f"Pages: {started.namenode_http} {started.rm_http}  Logs: {started.logs}  Stop: nodewise cluster down")
+    click.echo(f"Pages: {' '.join(started.pages)}  Logs: {started.logs}  Stop: nodewise cluster down")
 
 
 @cluster.command()
@@ -206,6 +206,7 @@ def _as_dict(cluster: Cluster) -> dict[str, Any]:
         "namenode_url": cluster.namenode_url,
         "namenode_http": cluster.namenode_http,
         "rm_http": cluster.rm_http,
+        "pages": cluster.pages,
         "conf_dir": str(cluster.conf_dir),
         "ssh_config": str(cluster.ssh_config),
         "logs": str(cluster.logs),
@@ -224,7 +225,7 @@ def _show(cluster: dict[str, Any]) -> None:
         state += f", {daemon['role']}" if daemon["role"] else ""
         table.add_row(daemon["kind"], daemon["node"] or "master", str(daemon["pid"] or ""), state)
     Console().print(table)
-    click.echo(f"HDFS {cluster['namenode_url']}  pages {cluster['namenode_http']} {cluster['rm_http']}")
+    click.echo(f"HDFS {cluster['namenode_url']}  pages {' '.join(cluster['pages'])}")
     click.echo(f"HADOOP_CONF_DIR={cluster['conf_dir']}  ssh -F {cluster['ssh_config']}")
 
 

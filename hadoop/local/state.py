@@ -90,14 +90,25 @@ class Cluster:
     @property
     def namenode_http(self) -> str:
         """Where WebHDFS and the first NameNode's pages are."""
-        if self.kerberos:
-            return f"https://{self.master}:{ports.NAMENODE_HTTPS}"
-        return f"http://{self.master}:{ports.NAMENODE_HTTP}"
+        return self._namenode_pages(self.master)
 
     @property
     def rm_http(self) -> str:
         """Where the first ResourceManager's REST interface and pages are."""
-        return f"http://{self.master}:{ports.RESOURCEMANAGER_HTTP}"
+        return self._manager_pages(self.master)
+
+    @property
+    def pages(self) -> list[str]:
+        """Where the pages of all NameNodes and ResourceManagers are."""
+        return [*map(self._namenode_pages, self.masters), *map(self._manager_pages, self.masters)]
+
+    def _namenode_pages(self, master: str) -> str:
+        if self.kerberos:
+            return f"https://{master}:{ports.NAMENODE_HTTPS}"
+        return f"http://{master}:{ports.NAMENODE_HTTP}"
+
+    def _manager_pages(self, master: str) -> str:
+        return f"http://{master}:{ports.RESOURCEMANAGER_HTTP}"
 
     @property
     def realm(self) -> Realm:

@@ -126,7 +126,8 @@ class Realm:
             write_own(secret, secrets.token_hex(32).encode())
         if not (self.folder / "database" / "stash").exists():
             (self.folder / "database").mkdir(exist_ok=True, mode=0o700)
-            self._call(["kdb5_util", "create", "-s", "-r", REALM, "-P", secrets.token_hex(16)])
+            password = secrets.token_hex(16)  # asked for twice; the stash keeps what is made of it
+            self._call(["kdb5_util", "create", "-s", "-r", REALM], f"{password}\n{password}\n")
         self._make_keytabs(self._keytabs())
 
     def _write_settings(self) -> None:
