@@ -106,6 +106,14 @@ def cluster() -> None:
     help="What is protected of all that is sent with Kerberos.  [default: authentication, later the last value]",
 )
 @click.option(
+    "--token-life",
+    "token_seconds",
+    type=click.IntRange(10, 86_400),
+    metavar="SECONDS",
+    help="How long a token of HDFS or YARN is good unless it is renewed, to see what does that.  "
+    "[default: a day, later the last value]",
+)
+@click.option(
     "--ha/--no-ha",
     default=None,
     help="Whether there are two NameNodes and two ResourceManagers, of which one takes over when the other fails.  "

@@ -14,13 +14,15 @@ from hadoop.local import ports, preflight, site, sshd, state
 from hadoop.local.state import PROTECTIONS, Cluster
 
 DEFAULT_NODES = 4
+_OF_KERBEROS = {"--principal": "principals", "--protection": "protection", "--token-life": "token_seconds"}
 
 
 class Wanted(TypedDict, total=False):
     """What was asked for; what is None or not there shall be as before.
 
     `cpus` names one CPU for each node, `gpus` how many GPUs YARN counts on it. `protection` is one of PROTECTIONS,
-    `principals` are users who get a keytab beside those that have one. With `ha` there are two of each master.
+    `principals` are users who get a keytab beside those that have one; a token that nobody renews is good for
+    `token_seconds`. With `ha` there are two of each master.
     """
 
     nodes: int | None
@@ -33,6 +35,7 @@ class Wanted(TypedDict, total=False):
     kerberos: bool | None
     protection: str | None
     principals: Sequence[str]
+    token_seconds: int | None
     ha: bool | None
 
 
@@ -60,6 +63,7 @@ def plan(home: Path, recorded: Cluster | None, wanted: Wanted) -> Cluster:
         kerberos=_either(wanted.get("kerberos"), before.kerberos),
         protection=wanted.get("protection") or before.protection,
         principals=tuple(dict.fromkeys((*before.principals, *wanted.get("principals", ())))),
+        token_seconds=wanted.get("token_seconds") or before.token_seconds,
         ha=_either(wanted.get("ha"), before.ha),
     )
     state.check_path(planned.jars, "--jars")
@@ -90,6 +94,7 @@ def refuse_moves(recorded: Cluster, planned: Cluster) -> None:
         "--mapreduce": recorded.mapreduce == planned.mapreduce,
         "--kerberos": recorded.kerberos == planned.kerberos,
         "--protection": recorded.protection == planned.protection,
+        "--token-life": recorded.token_seconds == planned.token_seconds,
         "--principal": recorded.principals == planned.principals,
         "--ha": recorded.ha == planned.ha,
     }
@@ -146,8 +151,8 @@ def _check_security(cluster: Cluster, wanted: Wanted) -> None:
             f"--protection {cluster.protection!r} is not known", remedy=f"give one of {', '.join(PROTECTIONS)}"
         )
     if not cluster.kerberos:
-        if wanted.get("protection") or wanted.get("principals"):
-            option = "--protection" if wanted.get("protection") else "--principal"
+        given = {option for option, key in _OF_KERBEROS.items() if wanted.get(key)}
+        for option in sorted(given):
             raise HadoopError(f"{option} means nothing without Kerberos", remedy="give --kerberos, too")
         return
     from hadoop.local.kerberos import realm  # other clusters need nothing of it

@@ -189,8 +189,12 @@ def master_values(cluster: Cluster, master: str) -> dict[str, object]:
 
 
 def _more_values(cluster: Cluster) -> dict[str, object]:
-    """What names files of Kerberos where there is one."""
-    return cluster.realm.values() | {"hadoop_protection": cluster.protection} if cluster.kerberos else {}
+    """What there is of Kerberos; whoever runs the cluster is the superuser anyway, and so may ask for others."""
+    if not cluster.kerberos:
+        return {}
+    life = {"hadoop_token_seconds": cluster.token_seconds} if cluster.token_seconds else {}
+    own = {"hadoop_protection": cluster.protection, "hadoop_proxy_users": (cluster.user,)}
+    return cluster.realm.values() | own | life
 
 
 def _write(directory: Path, variables: dict[str, object]) -> None:

@@ -39,7 +39,8 @@ class Cluster:
     `plugin` whether the ResourceManager orders nodes by measured values, `mapreduce` whether NodeManagers
     hand over what mappers wrote, `gpus` how many GPUs YARN counts on each node (empty: it counts none). `kerberos`
     tells whether everybody shows a ticket, `protection` what is protected of all that is sent then, `principals` who
-    has a keytab besides `user`; `ha` whether there are two NameNodes and two ResourceManagers.
+    has a keytab besides `user`, `token_seconds` how long a token is good unless it is renewed (0: a day); `ha` whether
+    there are two NameNodes and two ResourceManagers.
     """
 
     home: Path
@@ -55,6 +56,7 @@ class Cluster:
     kerberos: bool = False
     protection: str = PROTECTIONS[0]
     principals: tuple[str, ...] = ()
+    token_seconds: int = 0
     ha: bool = False
 
     @property
@@ -183,6 +185,7 @@ def read(home: Path) -> Cluster | None:
             kerberos=bool(record.get("kerberos", False)),
             protection=str(record.get("protection", PROTECTIONS[0])),
             principals=tuple(map(str, record.get("principals", ()))),
+            token_seconds=int(record.get("token_seconds", 0)),
             ha=bool(record.get("ha", False)),
         )
     except FileNotFoundError:

@@ -81,6 +81,8 @@ def test_options_of_kerberos_are_refused_without_it(tmp_path: Path) -> None:
         lifecycle.up(tmp_path, principals=("alice",))
     with pytest.raises(HadoopError, match="--protection means nothing without Kerberos"):
         lifecycle.up(tmp_path, protection="privacy")
+    with pytest.raises(HadoopError, match="--token-life means nothing without Kerberos"):
+        lifecycle.up(tmp_path, token_seconds=60)
 
 
 def test_what_was_chosen_stays_until_it_is_chosen_anew(tmp_path: Path) -> None:
@@ -101,6 +103,7 @@ def test_what_was_chosen_stays_until_it_is_chosen_anew(tmp_path: Path) -> None:
         (planning.Wanted(kerberos=False), "--kerberos"),
         (planning.Wanted(ha=True), "--ha"),
         (planning.Wanted(protection="privacy"), "--protection"),
+        (planning.Wanted(token_seconds=60), "--token-life"),
         (planning.Wanted(principals=("carol",)), "--principal"),
     ],
 )

@@ -138,6 +138,19 @@ def test_what_is_sent_is_protected_as_asked_for(both: Cluster) -> None:
     assert (said["hadoop.rpc.protection"], said["dfs.data.transfer.protection"]) == ("privacy", "privacy")
 
 
+def test_tokens_end_as_asked_for_and_else_as_hadoop_has_it(both: Cluster, tmp_path: Path) -> None:
+    intervals = {f"{of}.delegation.token.renew-interval" for of in ("dfs.namenode", "yarn.resourcemanager")}
+    short = made(tmp_path, kerberos=True, token_seconds=60)
+
+    assert [keys(short.conf_dir)[key] for key in intervals] == ["60000", "60000"]
+    assert not intervals & keys(both.conf_dir).keys()
+
+
+def test_nobody_but_who_runs_the_cluster_may_ask_for_others(both: Cluster) -> None:
+    allowed = [key for key in keys(both.conf_dir) if key.startswith("hadoop.proxyuser.")]
+    assert allowed == ["hadoop.proxyuser.me.hosts", "hadoop.proxyuser.me.groups"]
+
+
 def test_users_are_known_without_accounts_and_only_who_runs_the_cluster_may_do_everything(both: Cluster) -> None:
     groups = dict(
         one.split("=") for one in keys(both.conf_dir)["hadoop.user.group.static.mapping.overrides"].split(";")

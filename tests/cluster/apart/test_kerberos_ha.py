@@ -27,6 +27,7 @@ from tests.recipes.shell import Shell, changed
 
 Eventually = Callable[..., None]
 TWICE = ("namenode", "resourcemanager", "zkfc", "datanode", "nodemanager", "sshd")
+TOKEN_SECONDS = 60
 LOG_IN = """
 import sys
 from pathlib import Path
@@ -51,6 +52,11 @@ try:
     found = len(files.listStatus(path(place)))
 except Exception as error:
     found = str(error)
+"""
+RENEW = f"""{LOG_IN}
+token = files.getDelegationToken(user)
+now = java("java.lang.System").currentTimeMillis()
+found = (token.renew(conf) - now) / 1000
 """
 # An application whose master says one word and ends: there is a log to be read.
 SAY = f"""{LOG_IN}
@@ -80,7 +86,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes; what the page starts is up, with a ticket of alice's."""
     home = tmp_path_factory.mktemp("secure")
     shell = Shell(home, home / "work")
-    up = f"--wait {START_SECONDS:.0f} --kerberos --ha --nodes 2"
+    up = f"--wait {START_SECONDS:.0f} --token-life {TOKEN_SECONDS} --kerberos --ha --nodes 2"
     # The subnet is the first that is free, which need not be the page's.
     master = "$(nodewise cluster status --names | head -n 1 | sed 's/[.][0-9]*$/.1/')"
     recipe = changed(block("secure-cluster"), ("--kerberos --ha --nodes 2", up), ("127.0.2.1", master))
@@ -181,6 +187,19 @@ def test_a_user_with_a_keytab_has_her_own_folder_and_no_other(cluster: Cluster, 
 
     assert own == [["hdfs://nodewise/user/alice/one", "alice"]]
     assert "Permission denied: user=alice" in other
+
+
+def test_a_token_is_good_for_as_long_as_was_asked_for(cluster: Cluster, alice: Scripts) -> None:
+    assert 0 < alice.find(RENEW, **_as_alice(cluster)) < TOKEN_SECONDS + 5
+
+
+def test_who_runs_the_cluster_may_ask_for_others_and_sees_what_they_see(cluster: Cluster) -> None:
+    url = f"{health.active_namenode(cluster)}/webhdfs/v1/user/alice?op=LISTSTATUS&doas="
+
+    assert [_page(cluster, f"{url}{user}", cluster.user)[0] for user in ("alice", "bob")] == [200, 403]
+    status, text = _page(cluster, f"{url}alice", "bob")
+    assert status == 403
+    assert "bob is not allowed to impersonate alice" in text or "User: bob" in text, text
 
 
 def test_a_log_is_shown_to_whom_it_belongs(cluster: Cluster, alice: Scripts) -> None:
