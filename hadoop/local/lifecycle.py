@@ -77,8 +77,9 @@ def up(
     state.check_path(home, "--home")
     with state.explain_os_errors(home), state.lock(home), ExitStack() as stack:
         recorded = state.read(home)
-        alive = daemons.find_running(recorded) if recorded else {}
+        running = daemons.find_running(recorded) if recorded else {}
         cluster = planning.plan(home, recorded, wanted)
+        alive = {replace(daemon, cluster=cluster): process for daemon, process in running.items()}
         planning.check(cluster, min_free_bytes)
         if recorded and alive:
             planning.refuse_moves(recorded, cluster)

@@ -11,7 +11,7 @@ import pwd
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,8 +117,18 @@ class Cluster:
         """Its Kerberos, where it has one."""
         from hadoop.local.kerberos.realm import Realm  # other clusters need nothing of it
 
-        kdc = f"{self.master}:{ports.KDC}"
-        return Realm(self.state, self.logs, kdc, self.masters, self.nodes, self.user, self.principals)
+        # Its certificate stays when nodes are added, while daemons that have it go on.
+        most = replace(self, size=MAX_NODES, ha=True)
+        return Realm(
+            self.state,
+            self.logs,
+            f"{self.master}:{ports.KDC}",
+            self.masters,
+            self.nodes,
+            (*most.masters, *most.nodes),
+            self.user,
+            self.principals,
+        )
 
     @property
     def conf_dir(self) -> Path:

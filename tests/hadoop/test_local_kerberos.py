@@ -39,19 +39,25 @@ def test_another_user_gets_a_keytab_and_the_others_keep_theirs(cluster: Cluster)
     assert list(cluster.realm.folder.rglob("*.new")) == []
 
 
-def test_another_node_gets_a_principal_and_a_certificate(cluster: Cluster) -> None:
-    first = cluster.realm.certificates.certificate.read_bytes()
-    cluster.realm.prepare()
-    assert cluster.realm.certificates.certificate.read_bytes() == first
-    before = keytabs(cluster)
+def test_another_node_gets_a_principal_and_the_certificate_of_daemons_that_run_stays(cluster: Cluster) -> None:
+    certificate, before = cluster.realm.certificates.certificate.read_bytes(), keytabs(cluster)
 
     replace(cluster, size=2).realm.prepare()
 
     changed = {name for name, content in keytabs(cluster).items() if before[name] != content}
     assert changed == {"HTTP.keytab"}
-    made = x509.load_pem_x509_certificate(cluster.realm.certificates.certificate.read_bytes())
+    assert cluster.realm.certificates.certificate.read_bytes() == certificate
+
+
+def test_other_addresses_get_another_certificate(cluster: Cluster) -> None:
+    moved = replace(cluster, subnet="127.0.8", size=2)
+    moved.realm.prepare()
+
+    made = x509.load_pem_x509_certificate(moved.realm.certificates.certificate.read_bytes())
     names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert set(map(str, names.get_values_for_type(x509.IPAddress))) == {"127.0.9.1", "127.0.9.11", "127.0.9.12"}
+    certified = set(map(str, names.get_values_for_type(x509.IPAddress)))
+    assert {"127.0.8.1", "127.0.8.2", "127.0.8.11", "127.0.8.12"} <= certified
+    assert {one.rpartition(".")[0] for one in certified} == {"127.0.8"}
 
 
 def test_what_this_machine_trusts_stays_trusted(cluster: Cluster) -> None:

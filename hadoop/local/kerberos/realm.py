@@ -43,7 +43,8 @@ def check_principals(names: Sequence[str]) -> None:
 class Realm:
     """The realm of a cluster whose files are in `state`, with the KDC at `kdc` (host:port), which writes into `logs`.
 
-    `user` runs the cluster and may do everything in HDFS, `principals` are further users.
+    `masters` and `nodes` are the addresses of daemons, `addresses` those that they may ever have. `user` runs the
+    cluster and may do everything in HDFS, `principals` are further users.
     """
 
     state: Path
@@ -51,6 +52,7 @@ class Realm:
     kdc: str
     masters: tuple[str, ...]
     nodes: tuple[str, ...]
+    addresses: tuple[str, ...]
     user: str
     principals: tuple[str, ...] = ()
 
@@ -62,7 +64,7 @@ class Realm:
     @property
     def certificates(self) -> Certificates:
         """Those of the daemons' pages."""
-        return Certificates(self.state / "tls", (*self.masters, *self.nodes))
+        return Certificates(self.state / "tls", self.addresses)
 
     @property
     def krb5_conf(self) -> Path:

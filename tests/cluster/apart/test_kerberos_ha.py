@@ -267,6 +267,16 @@ def test_nothing_is_left_when_the_cluster_is_stopped_and_it_starts_again_with_it
     assert (status, '"pathSuffix":"one"' in text) == (200, True), text
 
 
+def test_a_node_is_added_while_the_others_go_on(cluster: Cluster) -> None:
+    _whole(cluster)
+    before = set(daemons.find_running(cluster).values())
+
+    larger = lifecycle.up(cluster.home, nodes=3, ready_seconds=START_SECONDS)
+
+    assert [one for one in lifecycle.status(larger) if not one.ready] == []
+    assert before < set(daemons.find_running(larger).values())
+
+
 def _resident_gb(cluster: Cluster) -> float:
     found: dict[Daemon, Any] = dict(daemons.find_running(cluster))
     return float(sum(process.memory_info().rss for process in found.values())) / 1e9
