@@ -197,7 +197,7 @@ def test_a_database_of_a_newer_version_is_left_alone(database: str, serve: Servi
             file.commit()
     else:
         _rows(database, statement)
-    with pytest.raises(Conflict, match=r"schema 99.*this one knows schema 7.*upgrade nodewise"), serve(database):
+    with pytest.raises(Conflict, match=r"schema 99.*this one knows schema 8.*upgrade nodewise"), serve(database):
         pass
 
 

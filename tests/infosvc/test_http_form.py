@@ -151,6 +151,9 @@ def test_the_document_lists_every_call(small: Served) -> None:
         ("/tokens/{token_id}", "delete"),
         *(("/tunnels", method) for method in ("get", "post")),
         *(("/tunnels/{tunnel_id}", method) for method in ("get", "post", "delete")),
+        *(("/alerts", method) for method in ("get", "post")),
+        *(("/alerts/{alert_id}", method) for method in ("get", "delete")),
+        ("/alerts/{alert_id}/test", "post"),
         *(("/audit", method) for method in ("get", "delete")),
         *(("/session", method) for method in ("get", "post", "delete")),
     }
