@@ -13,6 +13,7 @@ import jpype
 from hadoop.client.filesystem import REMEDY as HDFS_REMEDY
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
+from hadoop.client.kerberos import tokens
 from hadoop.client.yarn import RECORDS, REMEDY, Launch, launch_context, resource
 from hadoop.errors import HadoopError
 
@@ -233,7 +234,10 @@ class MasterSession:
     def _context(self, launch: Launch) -> Any:
         try:
             with java_errors("looking at what a container needs", HDFS_REMEDY):
-                return launch_context(launch, self._filesystem)
+                context = launch_context(launch, self._filesystem)
+                if tokens.is_secure():
+                    context.setTokens(tokens.for_workers(self._filesystem.java))
+                return context
         except HadoopError as error:
             raise Unprepared(str(error)) from error
 

@@ -11,6 +11,7 @@ import jpype
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
+from hadoop.client.kerberos import tokens
 from hadoop.client.told import find_unfetched
 from hadoop.errors import HadoopError, UnknownApplication
 
@@ -172,7 +173,10 @@ class Yarn:
             context.setPriority(java(f"{RECORDS}.Priority").newInstance(where.priority))
             if where.node_label:
                 context.setNodeLabelExpression(where.node_label)
-            context.setAMContainerSpec(launch_context(launch, filesystem))
+            started = launch_context(launch, filesystem)
+            if tokens.is_secure():
+                started.setTokens(tokens.for_master(filesystem.java, self._client, configuration()))
+            context.setAMContainerSpec(started)
             if named := where.master_hosts or where.master_prefers:
                 requests = self._master_requests(launch, named, others_may=not where.master_hosts)
                 context.setAMContainerResourceRequests(requests)
@@ -268,7 +272,8 @@ def launch_context(launch: Launch, filesystem: FileSystem) -> Any:
         files.put(name, _local_resource(filesystem, path, "FILE", "PUBLIC"))
     environment = java("java.util.HashMap")()
     for name, value in launch.environment.items():
-        environment.put(name, value)
+        if name != "HADOOP_USER_NAME" or not tokens.is_secure():  # with Kerberos, tokens tell who it is
+            environment.put(name, value)
     commands = java("java.util.ArrayList")([command_line(launch.argv)])
     return java(f"{RECORDS}.ContainerLaunchContext").newInstance(files, environment, commands, None, None, None)
 

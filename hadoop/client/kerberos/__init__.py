@@ -1,0 +1,1 @@
+"""Hadoop with Kerberos: who logs in, and what containers show instead of a ticket."""
