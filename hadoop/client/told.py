@@ -6,6 +6,9 @@ import re
 from pathlib import PurePosixPath
 
 _UNFETCHED = re.compile(r"Failed to download resource \{ \{ ([^\s,]+), [^\n]*\} (?:[\w.$]+: )*([^\n]+)")
+_EXCEPTION = re.compile(r"\s*(Caused by: )?(?:\[[^]]*\])?(?:[a-z]\w*\.)+([\w$]+(?:Exception|Error)): (.+)")
+_IN_A_STACK = re.compile(r"^\s*at |\d\)\s*$|\(Native Method\)\s*$|^\s*\.\.\. \d+ more")
+"""What a line of a stack begins or ends with, which may lack its beginning."""
 
 
 def find_unfetched(diagnostics: str) -> str:
@@ -19,6 +22,24 @@ def find_unfetched(diagnostics: str) -> str:
     return f"its node cannot fetch {PurePosixPath(match[1]).name}: {match[2].strip()}" if match else ""
 
 
+def find_cause(diagnostics: str) -> str:
+    r"""What went wrong in Java, of a text that has its stack or the end of it; "" where it names no exception.
+
+    >>> find_cause("ava:842)\nCaused by: java.net.ConnectException: refused\n\tat a.B(B.java:2)")
+    'ConnectException: refused'
+    """
+    found = [match for line in diagnostics.splitlines() if (match := _EXCEPTION.match(line))]
+    causes = [match for match in found if match[1]] or found
+    return f"{causes[-1][2]}: {causes[-1][3].strip()}" if causes else ""
+
+
 def tell_end(diagnostics: str) -> str:
-    """The line that says most: YARN's first, unless a file could not be fetched."""
-    return find_unfetched(diagnostics) or diagnostics.partition("\n")[0]
+    r"""The line that says most: YARN's first, unless a file could not be fetched, or that line is one of Java's stack.
+
+    YARN keeps the last part of what is long, which may begin anywhere.
+
+    >>> tell_end("ava:842)\njava.io.IOException: no room\n\tat a.B(B.java:2)")
+    'IOException: no room'
+    """
+    first = diagnostics.partition("\n")[0]
+    return find_unfetched(diagnostics) or (_IN_A_STACK.search(first) and find_cause(diagnostics)) or first
