@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ import jpype.imports
 from hadoop.client import class_archives
 from hadoop.client.jars import check_jars
 from hadoop.client.jre import OPENS, find_java
+from hadoop.client.kerberos import login
 from hadoop.errors import HadoopError
+from hadoop.rest import site_files
 
 _ARCHIVE_SECONDS = 30.0
 """How long a process waits for its archive: it stands still, and has nothing else to do."""
@@ -30,11 +32,15 @@ _ARCHIVE = f"client-{hashlib.sha256(str(_SUPPORT).encode()).hexdigest()[:8]}"
 
 @dataclass(frozen=True)
 class HadoopHome:
-    """The folders of Hadoop's site files and jars, and the user that HDFS and YARN see."""
+    """The folders of Hadoop's site files and jars, and the user that HDFS and YARN see.
+
+    With Kerberos they see the owner of a ticket or keytab, who has to be whom the `account` names.
+    """
 
     conf_dir: Path
     jars: Path
     user: str
+    account: login.Account = field(default_factory=login.Account)
 
     def check(self) -> HadoopHome:
         """Return itself when both folders are usable; HadoopError names the one that is not."""
@@ -49,16 +55,34 @@ class HadoopHome:
         return self
 
 
-def start(home: HadoopHome, heap_mb: int = 256, notes_classes: bool = False) -> None:
-    """Start the JVM; later calls do nothing. The process must not fork afterwards.
+def start(home: HadoopHome, heap_mb: int = 256, notes_classes: bool = False) -> HadoopHome:
+    """Start the JVM, unless it runs, and log in where Hadoop has Kerberos; the home, with the user whom Hadoop sees.
 
-    With `notes_classes`, which takes time, it is ready for `archive_classes`.
+    The process must not fork afterwards. With `notes_classes`, which takes time, it is ready for `archive_classes`.
+    HadoopError when there is neither ticket nor keytab, or it is not of whom the home's account names.
     """
-    if jpype.isJVMStarted():
-        return
-    home.check()
+    if not jpype.isJVMStarted():
+        home.check()
+    is_secure = site_files.has_kerberos(home.conf_dir)
+    if not jpype.isJVMStarted():
+        _start(home, heap_mb, notes_classes, _identity(home, is_secure))
+    if not is_secure or login.is_in_container():
+        return home
+    with java_errors("logging in to Kerberos", "see `klist`, and krb5.conf"):
+        return replace(home, user=login.log_in(home.account))
+
+
+def _identity(home: HadoopHome, is_secure: bool) -> list[str]:
+    """Options that tell Hadoop who this is, or where to ask."""
+    if is_secure:
+        os.environ.pop("HADOOP_USER_NAME", None)
+        return login.java_options()
     # Hadoop reads the user from the environment of the process, not from its configuration.
     os.environ["HADOOP_USER_NAME"] = home.user
+    return [f"-DHADOOP_USER_NAME={home.user}"]
+
+
+def _start(home: HadoopHome, heap_mb: int, notes_classes: bool, identity: list[str]) -> None:
     program = find_java(os.environ.get("JAVA_HOME"))
     jars = _jars(home)
     # For other paths JPype has a way of its own, which knows no archives.
@@ -71,7 +95,7 @@ def start(home: HadoopHome, heap_mb: int = 256, notes_classes: bool = False) -> 
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             *archive,
-            f"-DHADOOP_USER_NAME={home.user}",
+            *identity,
             *OPENS,
             interrupt=False,  # Python handles Ctrl-C, because it has to clean up
             classpath=[*map(str, jars), str(home.conf_dir)] if archive else [str(home.conf_dir), *map(str, jars)],
@@ -144,9 +168,12 @@ def configuration() -> Any:
 
 @contextmanager
 def java_errors(doing: str, remedy: str) -> Iterator[None]:
-    """Turn whatever Java throws inside into a HadoopError: what failed, Java's first line, the remedy."""
+    """Turn whatever Java throws inside into a HadoopError: what failed, Java's first line, the remedy.
+
+    Where Kerberos is the cause, its own remedy is told.
+    """
     try:
         yield
     except jpype.JException as error:
         message = (str(error.getMessage() or error.getClass().getName())).strip().split("\n")[0]
-        raise HadoopError(f"{doing} failed: {message} ({remedy})") from error
+        raise HadoopError(f"{doing} failed: {message} ({login.find_remedy(error) or remedy})") from error

@@ -74,3 +74,8 @@ def value(site_file: Path, key: str) -> str:
 def missing_key(site_file: Path, key: str) -> HadoopError:
     """The error of a site file that does not set a key without which a command cannot go on."""
     return HadoopError(f"{site_file} does not set {key}", remedy="add it, this command needs it")
+
+
+def has_kerberos(conf_dir: Path) -> bool:
+    """Whether a cluster has Kerberos, as its core-site.xml says; HadoopError when that is missing or damaged."""
+    return Settings(conf_dir, CORE).get("hadoop.security.authentication").lower() == "kerberos"

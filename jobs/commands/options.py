@@ -13,6 +13,7 @@ from rich.console import Console
 from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jars import JARS
+from hadoop.client.kerberos.login import Account
 from hadoop.local.state import current_user
 from jobs.application.submit import Submitter
 
@@ -20,11 +21,30 @@ from jobs.application.submit import Submitter
 console = Console(markup=False, highlight=False)
 progress_console = Console(stderr=True, markup=False, highlight=False)
 
+HADOOP_NAMES = ("hadoop_conf", "jars", "user", "keytab", "principal")
+"""What `hadoop_options` adds."""
+
 
 def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that speaks to a cluster."""
     for option in (
-        click.option("--user", envvar="HADOOP_USER_NAME", help="User name for HDFS and YARN [default: your own]."),
+        click.option(
+            "--principal",
+            envvar="NODEWISE_PRINCIPAL",
+            metavar="NAME",
+            help="Whose key of the keytab is used  [default: the only one].",
+        ),
+        click.option(
+            "--keytab",
+            type=click.Path(path_type=Path),
+            envvar="NODEWISE_KEYTAB",
+            help="Your keytab, where Hadoop has Kerberos  [default: the ticket of `kinit`].",
+        ),
+        click.option(
+            "--user",
+            envvar="HADOOP_USER_NAME",
+            help="User name for HDFS and YARN [default: your own]; with Kerberos no other than your own.",
+        ),
         click.option(
             "--jars",
             type=click.Path(path_type=Path),
@@ -43,16 +63,28 @@ def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def hadoop_home(home: Path, hadoop_conf: Path | None, jars: Path, user: str | None) -> jvm.HadoopHome:
+def take_hadoop(options: dict[str, Any]) -> dict[str, Any]:
+    """Take what `hadoop_options` has added out of a command's options."""
+    return {name: options.pop(name) for name in HADOOP_NAMES}
+
+
+def hadoop_home(
+    home: Path,
+    hadoop_conf: Path | None,
+    jars: Path,
+    user: str | None,
+    keytab: Path | None = None,
+    principal: str | None = None,
+) -> jvm.HadoopHome:
     """What the options of `hadoop_options` mean, checked."""
     conf_dir = (hadoop_conf or home / "cluster" / "conf").absolute()
-    return jvm.HadoopHome(conf_dir, jars.absolute(), user or current_user()).check()
+    account = Account(user, keytab and keytab.absolute(), principal)
+    return jvm.HadoopHome(conf_dir, jars.absolute(), user or current_user(), account).check()
 
 
 def session(home: Path, hadoop: dict[str, Any]) -> Submitter:
     """A JVM and its sessions with HDFS and YARN."""
-    where = hadoop_home(home, **hadoop)
-    jvm.start(where)
+    where = jvm.start(hadoop_home(home, **hadoop))
     return Submitter(where, lambda line: progress_console.print(line, style="dim"))
 
 

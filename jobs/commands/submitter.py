@@ -80,8 +80,7 @@ def _work(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAc
     """What there is to do again and again in a session with the cluster, once there is one."""
     while True:
         try:
-            where = hadoop_home(home, **hadoop)
-            jvm.start(where)
+            where = jvm.start(hadoop_home(home, **hadoop))
             cluster = TaskCluster(Submitter(where, say), access, client)
         except (HadoopError, JobError) as error:
             say(f"there is no cluster yet: {error}")

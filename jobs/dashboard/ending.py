@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from hadoop.errors import HadoopError
+from hadoop.rest import site_files
 from infosvc.wire.errors import NotReady
 from jobs.dashboard.answers import Ending
 from jobs.dashboard.sources.site import Place
@@ -54,7 +56,7 @@ class Endings:
 
     def _run(self, place: Place, job_id: str) -> None:
         words = ["--home", str(self._home), "job", "kill", job_id]
-        where = ["--hadoop-conf", str(place.conf_dir), "--user", place.user]
+        where = ["--hadoop-conf", str(place.conf_dir), *_as_user(place)]
         try:
             done = subprocess.run(
                 [*self._command, *words, *where],
@@ -86,3 +88,12 @@ def _ending(status: int, printed: str, complained: str) -> Ending:
     words = (printed if status == 0 else complained).strip().splitlines()
     said = words[-1].removeprefix("Error: ") if words else f"the command ended with status {status}"
     return Ending("done" if status == 0 else "failed", said)
+
+
+def _as_user(place: Place) -> list[str]:
+    """Words that say as whom the command asks, which with Kerberos its own ticket says."""
+    try:
+        has_kerberos = site_files.has_kerberos(place.conf_dir)
+    except HadoopError:
+        has_kerberos = False  # the command itself says what is wrong with them
+    return [] if has_kerberos else ["--user", place.user]

@@ -44,3 +44,25 @@ def test_a_file_that_is_no_xml_is_one_sentence(tmp_path: Path, content: str) -> 
     _site_file(tmp_path, content)
     with pytest.raises(HadoopError, match=r"hdfs-site\.xml cannot be read \(.*\): mend it, it must be Hadoop's XML"):
         namenode_http(tmp_path)
+
+
+AUTHENTICATED = (
+    "<configuration><property><name>hadoop.security.authentication</name><value>{}</value></property></configuration>"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "has_kerberos"),
+    [(AUTHENTICATED.format("Kerberos"), True), (AUTHENTICATED.format("simple"), False), ("<configuration/>", False)],
+)
+def test_core_site_says_whether_there_is_kerberos(tmp_path: Path, text: str, has_kerberos: bool) -> None:
+    (tmp_path / "core-site.xml").write_text(text)
+
+    assert site_files.has_kerberos(tmp_path) is has_kerberos
+
+
+def test_a_core_site_that_is_no_xml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "core-site.xml").write_text("<configuration>")
+
+    with pytest.raises(HadoopError, match=r"core-site\.xml cannot be read"):
+        site_files.has_kerberos(tmp_path)

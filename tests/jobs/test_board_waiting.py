@@ -146,6 +146,21 @@ def test_what_becomes_of_ending_a_job_is_told(tmp_path: Path) -> None:
     assert endings.of(JOB) == Ending("failed", "it would not end")
 
 
+@pytest.mark.parametrize(("kind", "words"), [("simple", " --user me"), ("kerberos", "")])
+def test_with_kerberos_a_job_is_ended_as_whom_the_ticket_says(tmp_path: Path, kind: str, words: str) -> None:
+    setting = f"<property><name>hadoop.security.authentication</name><value>{kind}</value></property>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{setting}</configuration>")
+    endings = Endings(tmp_path, ("sh", "-c", 'echo "Error: $*" >&2; exit 1', "sh"))
+
+    endings.begin(Place(tmp_path, "", "", "me"), JOB)
+    for thread in threading.enumerate():
+        if thread.name == "board-ending":
+            thread.join(60)
+
+    said = f"--home {tmp_path} job kill {JOB} --hadoop-conf {tmp_path}{words}"
+    assert endings.of(JOB) == Ending("failed", said)
+
+
 def test_a_job_is_not_ended_when_that_cannot_be_noted(tmp_path: Path) -> None:
     endings = Endings(tmp_path, ("sh", "-c", "exit 0"))
 

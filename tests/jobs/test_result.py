@@ -19,6 +19,7 @@ from jobs.application.submit import InfoAccess
 from jobs.commands.job.job_group import job
 from jobs.commands.job.job_submit import submit
 from jobs.commands.job.tables import accuracy_table
+from jobs.commands.options import HADOOP_NAMES
 from jobs.commands.request_options import request
 from jobs.errors import JobError
 from jobs.images.accuracy import Accuracy
@@ -73,7 +74,7 @@ def test_errors_alone_have_no_accuracy(tmp_path: Path) -> None:
 def given(*words: str) -> Request:
     """What `nodewise job submit` makes of its options."""
     with submit.make_context("submit", ["--input", "i", "--output", "o", "--capability", "c", *words]) as context:
-        others = {"wait", "as_json", "hadoop_conf", "jars", "user"}
+        others = {"wait", "as_json", *HADOOP_NAMES}
         values = {name: context.params[name] for name in context.params.keys() - others}
     service = ServiceAddress(*(values.pop(name) for name in ("url", "token_file", "ca_file")))
     return request(Path("/nowhere"), values | {"service": service})

@@ -11,7 +11,7 @@ import click
 from jobs.application.job_spec import JobOptions
 from jobs.commands.job import attend
 from jobs.commands.made_options import collect, made_options
-from jobs.commands.options import hadoop_options, progress_console, session, show
+from jobs.commands.options import hadoop_options, progress_console, session, show, take_hadoop
 from jobs.commands.request_options import access
 from jobs.commands.service_options import service_options
 from jobs.kinds.command import request as command
@@ -37,7 +37,7 @@ def run(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **options
       nodewise job run --copies 3 --capability perf_cpu --memory 512 --vcores 1 -- ./program args
       nodewise job logs application_1700000000000_0001 -f
     """
-    hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    hadoop = take_hadoop(options)
     asked = _request(home, argv, options)
     submitter = session(home, hadoop)
     command.check(submitter, asked)

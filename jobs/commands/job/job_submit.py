@@ -9,7 +9,7 @@ import click
 
 from jobs.commands.job import attend
 from jobs.commands.job.reports import show_reports
-from jobs.commands.options import console, hadoop_options, progress_console, session, show
+from jobs.commands.options import console, hadoop_options, progress_console, session, show, take_hadoop
 from jobs.commands.request_options import request, request_options
 from jobs.kinds.classify import request as classify
 from jobs.reports import pages
@@ -29,7 +29,7 @@ def submit(home: Path, /, wait: bool, as_json: bool, **options: Any) -> None:
       nodewise job submit --input hdfs:///data/images --output hdfs:///out/run1 \\
           --policy algorithm1 --capability perf_cpu --wait
     """
-    hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    hadoop = take_hadoop(options)
     asked = request(home, options)
     submitter = session(home, hadoop)
     asked = classify.check(submitter, asked)

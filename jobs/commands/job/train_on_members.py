@@ -17,7 +17,7 @@ from jobs.application.submit import Order, Submitter
 from jobs.commands import other_python
 from jobs.commands.job import attend
 from jobs.commands.made_options import FILE, Megabytes, collect, made_options
-from jobs.commands.options import hadoop_home, hadoop_options, progress_console, session
+from jobs.commands.options import hadoop_home, hadoop_options, progress_console, session, take_hadoop
 from jobs.commands.request_options import COLD_START, access
 from jobs.commands.service_options import service_options
 from jobs.kinds.train import request as training
@@ -98,7 +98,7 @@ def check_alone(images: str, members: str | None) -> None:
 def train_on_members(home: Path, what: Learning, worker_python: str, options: dict[str, Any]) -> dict[str, Any]:
     """What was made, as without members; JobError when the run fails, or cannot be."""
     began = time.monotonic()
-    hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    hadoop = take_hadoop(options)
     asked = request(home, what, worker_python, options)
     training.check_words(asked.settings)
     where = hadoop_home(home, **hadoop)

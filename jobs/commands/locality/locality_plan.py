@@ -16,7 +16,7 @@ from hadoop.client.disk_cache import take_current
 from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import ServiceAddress
 from jobs.application.submit import Submitter
-from jobs.commands.options import console, hadoop_options, progress_console, session
+from jobs.commands.options import console, hadoop_options, progress_console, session, take_hadoop
 from jobs.commands.service_options import service_options
 from jobs.division import capability as capabilities
 from jobs.division.terms import known_terms
@@ -87,7 +87,7 @@ def plan(
       nodewise locality plan hdfs:///data/images --capability perf_history
       nodewise locality plan hdfs:///data/images --capability perf_cpu --policy maxflow --explain
     """
-    hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    hadoop = take_hadoop(options)
     with service.client(home) as client:
         known = _know(home, session(home, hadoop), client, path, options)
     optimum = optimum_of(known.blocks, known.capability, known.terms)

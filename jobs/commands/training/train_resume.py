@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from jobs.application.job_spec import JobOptions, Settings
 from jobs.commands.job import attend
 from jobs.commands.made_options import collect, made_options
-from jobs.commands.options import hadoop_options, progress_console, session, show
+from jobs.commands.options import hadoop_options, progress_console, session, show, take_hadoop
 from jobs.commands.request_options import access
 from jobs.commands.service_options import service_options
 from jobs.commands.training.train_report import output_of
@@ -45,7 +45,7 @@ def resume(home: Path, /, output: str, wait: bool, as_json: bool, **options: Any
     Example:
       nodewise train resume hdfs:///out/run1 --members 4:8
     """
-    hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    hadoop = take_hadoop(options)
     context = click.get_current_context()
     given = {name for name in options if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     submitter = session(home, hadoop)

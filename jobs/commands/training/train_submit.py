@@ -11,7 +11,7 @@ import click
 from jobs.application.job_spec import JobOptions
 from jobs.commands.job import attend
 from jobs.commands.made_options import collect, made_options
-from jobs.commands.options import hadoop_options, progress_console, session, show
+from jobs.commands.options import hadoop_options, progress_console, session, show, take_hadoop
 from jobs.commands.request_options import COLD_START, access
 from jobs.commands.service_options import service_options
 from jobs.kinds.train import request as training
@@ -37,7 +37,7 @@ def submit(home: Path, /, argv: Sequence[str], wait: bool, as_json: bool, **opti
       nodewise train submit --members 2:4 --output hdfs:///out/run1 --file train.py -- python train.py
       nodewise train logs application_1700000000000_0001 -f
     """
-    hadoop = {name: options.pop(name) for name in ("hadoop_conf", "jars", "user")}
+    hadoop = take_hadoop(options)
     options["cold_start"] = options["cold_start"] or COLD_START
     settings = collect(TrainSettings, options, argv=list(argv))
     training.check_words(settings)
