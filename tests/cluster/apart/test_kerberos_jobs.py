@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from bench.stage import START_SECONDS
-from hadoop.local import lifecycle, ports, variables
+from hadoop.local import daemons, health, lifecycle, ports, variables
+from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
@@ -126,16 +127,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             ready_seconds=START_SECONDS,
         )
         made = Place(cluster, f"http://{cluster.master}:{ports.INFOSVC}", folder)
-        serve = [sys.executable, "-m", "nodewise", "--home", str(home), "serve", "--host", cluster.master]
-        service = subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.DEVNULL)
+        serve = [sys.executable, "-m", "nodewise", "--home", str(home), "serve", "--submit", "--host", cluster.master]
+        shown = NO_TICKET | {"NODEWISE_KEYTAB": str(cluster.realm.keytab("alice"))}
+        service = subprocess.Popen(serve, cwd=ROOT, env=made.variables("alice") | shown, stdout=subprocess.DEVNULL)
         _judge(made)
         made.kinit()
         make(folder / "pictures", PICTURES)
         yield made
     finally:
         if service:
-            service.kill()
-            service.wait()
+            service.terminate()  # its submitter ends with it
+            service.wait(60)
         lifecycle.down(home)
 
 
@@ -214,6 +216,14 @@ def test_a_keytab_is_enough_too(place: Place, pictures: str) -> None:
     assert report["images"] == PICTURES
 
 
+def test_a_service_with_a_keytab_runs_tasks(place: Place) -> None:
+    done = place.nodewise("task", "submit", "--memory", "256", "--wait", "--", "sh", "-c", "echo spoken; exit 3")
+
+    assert "exit code 3" in done.stdout + done.stderr
+    tags = {tag for job in place.jobs() for tag in job["tags"]}
+    assert "kind=task" in tags
+
+
 def test_containers_get_a_token_of_hdfs_that_is_renewed_while_the_job_runs_and_ends_with_it(
     place: Place, alice: Scripts, pictures: str, tmp_path: Path
 ) -> None:
@@ -225,13 +235,40 @@ def test_containers_get_a_token_of_hdfs_that_is_renewed_while_the_job_runs_and_e
 
     assert done.returncode == 0, done.stderr
     assert alice.find(HELD, file=str(copy)) == [["HDFS_DELEGATION_TOKEN", "ha-hdfs:nodewise", "alice"]]
-    after = subprocess.run(
-        [WORKER_PYTHON, place.folder / "use", tmp_path / "again", "0"],
-        env=place.variables("alice") | NO_TICKET | {"HADOOP_TOKEN_FILE_LOCATION": str(copy)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert after.returncode != 0, after.stdout
-    assert "can't be found in cache" in after.stderr
+    until(lambda: "can't be found in cache" in _use(place, copy))  # YARN cancels it soon after the end
+
+
+def _use(place: Place, tokens: Path) -> str:
+    """What is said to who shows these tokens and no ticket."""
+    shown = NO_TICKET | {"HADOOP_TOKEN_FILE_LOCATION": str(tokens)}
+    words = [str(WORKER_PYTHON), str(place.folder / "use"), f"{tokens}.again", "0"]
+    variables = place.variables("alice") | shown
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=120, check=False)
+    return done.stderr
+
+
+def test_a_job_ends_whole_when_both_active_masters_are_killed_in_its_middle(
+    place: Place, pictures: str, tmp_path: Path
+) -> None:
+    (place.folder / "use").write_text(USE.format(python=WORKER_PYTHON))
+    (place.folder / "use").chmod(0o755)
+    copy, seconds = tmp_path / "tokens", 2 * TOKEN_SECONDS
+    words = ("job", "run", "--memory", "256", "--json", "--", "./use", str(copy), str(seconds))
+    job_id = json.loads(succeed(place.nodewise(*words)))["job_id"]
+    until(copy.exists)
+
+    for kind in ("resourcemanager", "namenode"):
+        known = health.roles(place.cluster)
+        active = next(master for master in place.cluster.masters if known[kind, master] == "active")
+        daemon = Daemon(place.cluster, kind, None if active == place.cluster.master else active)
+        daemons.find_running(place.cluster)[daemon].kill()
+
+    assert until(lambda: _outcome(place, job_id)) == "SUCCEEDED"
+
+
+def _outcome(place: Place, job_id: str) -> str:
+    """How a job has ended, "" while it runs or nobody can say."""
+    done = place.nodewise("job", "list", "--json")
+    known = json.loads(done.stdout) if done.returncode == 0 else []
+    ended = ("FINISHED", "FAILED", "KILLED")
+    return next((str(one["final"]) for one in known if one["application_id"] == job_id and one["state"] in ended), "")
