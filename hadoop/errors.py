@@ -9,3 +9,7 @@ class HadoopError(ErrorWithRemedy):
 
 class UnknownApplication(HadoopError):
     """YARN answers that it does not know an application, or not any more."""
+
+
+class NoTicket(HadoopError):
+    """A daemon wants a ticket of Kerberos from whoever asks, and there is none to show it."""

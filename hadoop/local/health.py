@@ -10,13 +10,12 @@ from hadoop.errors import HadoopError
 from hadoop.local import ports
 from hadoop.local.state import Cluster
 from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
-from hadoop.rest.namenode import INFO, parse_live_hosts
+from hadoop.rest.masters import ACTIVE, STANDBY, read_role
+from hadoop.rest.namenode import INFO, STATUS, parse_live_hosts
 from hadoop.rest.pages import Limits, Pages
+from hadoop.rest.resourcemanager import INFO as MANAGER_INFO
 from hadoop.rest.resourcemanager import NODES, parse_running_nodes
 
-_ACTIVE, _STANDBY = "active", "standby"
-_STATE_OF_NAMENODE = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus"
-_STATE_OF_MANAGER = "/ws/v1/cluster/info"
 _LIMITS = Limits(connect=3.0, silence=3.0, seconds=10.0)
 
 
@@ -74,8 +73,8 @@ def roles(cluster: Cluster) -> dict[tuple[str, str], str | None]:
     found: dict[tuple[str, str], str | None] = {}
     names, managers = namenode_addresses(cluster.conf_dir), resourcemanager_addresses(cluster.conf_dir)
     for master, namenode, manager in zip(cluster.masters, names, managers, strict=True):
-        found["namenode", master] = _read_role(_ask(cluster, "NameNode", namenode, _STATE_OF_NAMENODE))
-        found["resourcemanager", master] = _read_role(_ask(cluster, "ResourceManager", manager, _STATE_OF_MANAGER))
+        found["namenode", master] = read_role(_ask(cluster, "NameNode", namenode, STATUS))
+        found["resourcemanager", master] = read_role(_ask(cluster, "ResourceManager", manager, MANAGER_INFO))
     return found
 
 
@@ -83,7 +82,7 @@ def active_namenode(cluster: Cluster) -> str:
     """The address (scheme://host:port) of the NameNode that is active; HadoopError when there is none."""
     known = roles(cluster)
     for master, address in zip(cluster.masters, namenode_addresses(cluster.conf_dir), strict=True):
-        if known["namenode", master] == _ACTIVE:
+        if known["namenode", master] == ACTIVE:
             return address
     raise HadoopError("no NameNode is active", remedy="wait, or look at `nodewise cluster status`")
 
@@ -113,18 +112,10 @@ def _find_missing_masters(cluster: Cluster) -> list[str]:
     missing = []
     for kind, title in (("namenode", "NameNode"), ("resourcemanager", "ResourceManager")):
         of_kind = sorted(known[kind, master] or "" for master in cluster.masters)
-        if of_kind != [_ACTIVE, _STANDBY]:
+        if of_kind != [ACTIVE, STANDBY]:
             missing.append(f"an active {title} and another")
     return missing or [
         f"NameNode {master}, which does not know all DataNodes"
         for master, address in zip(cluster.masters, namenode_addresses(cluster.conf_dir), strict=True)
         if _hosts_of_namenode(cluster, address) != set(cluster.nodes)
     ]
-
-
-def _read_role(page: object) -> str | None:
-    """Read it out of what a NameNode or a ResourceManager says of itself."""
-    match page:
-        case {"beans": [{"State": str(state)}]} | {"clusterInfo": {"haState": str(state)}}:
-            return state.lower()
-    return None

@@ -45,6 +45,17 @@ def resourcemanager_addresses(conf_dir: Path) -> tuple[str, ...]:
     return _complete(addresses, settings, "yarn.resourcemanager.hostname")
 
 
+def hdfs_names(conf_dir: Path) -> tuple[str, ...]:
+    """What the file system in use is called in paths (hdfs://NAME/): its name service, and its NameNodes' hosts."""
+    settings = Settings(conf_dir, HDFS)
+    services = settings.names("dfs.internal.nameservices") or settings.names("dfs.nameservices")
+    default = settings.get("fs.defaultFS")
+    suffixes = _namenode_suffixes(settings, services, default)
+    rpc = [settings.get(f"dfs.namenode.rpc-address{suffix}") for suffix in suffixes]
+    said = [urlsplit(default).netloc, *rpc]
+    return tuple(dict.fromkeys(name for one in said if (name := _split(settings, "fs.defaultFS", one)[0])))
+
+
 def namenode_http(conf_dir: Path) -> str:
     """The address of the first NameNode's pages."""
     return namenode_addresses(conf_dir)[0]

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hadoop.errors import HadoopError
+from hadoop.rest.masters import Addresses
 from hadoop.rest.pages import STANDARD, Answer, Limits, Pages
 
 INFO = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo"
+STATUS = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus"
 
 
 @dataclass(frozen=True)
@@ -25,15 +27,16 @@ class NameNodeInfo:
 
 
 class NameNode:
-    """The NameNode at an address (scheme://host:port). Every method raises HadoopError."""
+    """The NameNode at an address (scheme://host:port), of several the active one. Every method raises HadoopError."""
 
-    def __init__(self, address: str, limits: Limits = STANDARD) -> None:
+    def __init__(self, address: Addresses, limits: Limits = STANDARD) -> None:
         self._pages = Pages("NameNode", address, limits)
 
     def read_info(self) -> tuple[NameNodeInfo, Answer]:
         """The state of the NameNode, and the answer that it was read from."""
-        answer = self._pages.read(INFO, "its state")
-        return parse_info(self._pages.address, self._pages.parse(answer)), answer
+        pages = self._active()
+        answer = pages.read(INFO, "its state")
+        return parse_info(pages.address, pages.parse(answer)), answer
 
     def live_hosts(self) -> set[str] | None:
         """The host names of the live DataNodes; None while the NameNode starts or is in safe mode."""
@@ -44,7 +47,11 @@ class NameNode:
         return parse_racks(self._ask())
 
     def _ask(self) -> Any:
-        return self._pages.read_json(INFO, "the live DataNodes")
+        return self._active().read_json(INFO, "the live DataNodes")
+
+    def _active(self) -> Pages:
+        """Those of the active one: another one shows the same page, and is late."""
+        return self._pages.of_active(STATUS)
 
 
 def parse_info(address: str, page: Any) -> NameNodeInfo:

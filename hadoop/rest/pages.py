@@ -1,26 +1,28 @@
 """The one way to open a page of a daemon: bounded in time and in bytes, and every failure is a HadoopError.
 
 A proxy from the environment is never used: it must not stand between a program and its own cluster. Certificates are
-checked against the authorities that this system trusts, or against those in the file that SSL_CERT_FILE names.
+checked against the authorities that this system trusts, or against those in the file that SSL_CERT_FILE names. Where
+Hadoop has Kerberos, a daemon is shown a ticket, and of several masters the active one is asked.
 """
 
 from __future__ import annotations
 
 import json
-import ssl
 import time
-import weakref
-from collections import deque
-from dataclasses import dataclass
-from email.message import Message
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPException, responses
 from typing import Any
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import urljoin
 
-from hadoop.errors import HadoopError
-from infosvc.wire.bounded_answer import AnswerTooLarge, answer_by, new_connection, read_whole
+from hadoop.errors import HadoopError, NoTicket
+from hadoop.rest.connections import Answer as Answer
+from hadoop.rest.connections import Body, Connections
+from hadoop.rest.connections import Limits as Limits
+from hadoop.rest.masters import ACTIVE, Addresses, as_tuple, in_order, read_role, remember, stands_by
+from infosvc.wire.bounded_answer import AnswerTooLarge
 
 MOST_REDIRECTS = 5
+AGAIN_SECONDS = 1.0
+"""Between two rounds of questions to masters of which none is active."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _DENIED = (401, 403)
 
@@ -30,76 +32,121 @@ class NotKnown(HadoopError):
 
 
 class NoAnswer(HadoopError):
-    """A daemon cannot be reached, hangs up, or takes too long."""
+    """A daemon cannot be reached, hangs up, or takes too long; of several masters none is active."""
 
     def __init__(self, title: str, address: str, reason: object) -> None:
         super().__init__(
             f"the {title} at {address} does not answer ({reason})", "`nodewise cluster status` tells what is up"
         )
+        self.address = address
+        self.reason = str(reason)
 
 
 class TooLarge(HadoopError):
     """A page is larger than the reader allows."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Seconds to connect, seconds until the next bytes, seconds for the whole page, and the size of a page in bytes."""
-
-    connect: float = 5.0
-    silence: float = 5.0
-    seconds: float = 60.0
-    size_bytes: int = 64 * 1024 * 1024
-
-
 STANDARD = Limits()
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a daemon answers to one request."""
-
-    status: int
-    headers: Message
-    content: bytes
 
 
 class Pages:
     """The pages of the daemon at `address` (scheme://host:port); `title` names its kind for people, as in "NameNode".
 
-    Up to `kept` connections stay open for the next pages. Any number of threads may read.
+    Of several addresses, which are those of all masters of a kind, the one that is active is asked. Up to `kept`
+    connections to each stay open for the next pages. Any number of threads may read.
     """
 
-    def __init__(self, title: str, address: str, limits: Limits = STANDARD, kept: int = 0) -> None:
+    def __init__(self, title: str, address: Addresses, limits: Limits = STANDARD, kept: int = 0) -> None:
         self.title = title
-        self.address = address
+        self.addresses = as_tuple(address)
         self.limits = limits
-        self._kept = kept
-        self._idle: deque[HTTPConnection] = deque()
-        weakref.finalize(self, _close_all, self._idle)
+        self._connections = Connections(self.addresses, kept)
+
+    @property
+    def address(self) -> str:
+        """Of the daemon that is asked first: of several, that which answered last."""
+        return in_order(self.addresses)[0]
+
+    def of_active(self, path: str) -> Pages:
+        """The pages of the active one of several, as the page at `path` tells of each; these pages of a single one.
+
+        For what one that stands by shows as well, with figures of its own. NoAnswer when none is active, NoTicket.
+        """
+        if len(self.addresses) == 1:
+            return self
+        said = []
+        for address in in_order(self.addresses):
+            one = Pages(self.title, address, self.limits)
+            try:
+                role = read_role(one.read_json(path, "its state"))
+            except NoTicket:
+                raise
+            except HadoopError as error:
+                said.append(error.message)
+                continue
+            if role == ACTIVE:
+                remember(self.addresses, address)
+                return one
+            said.append(f"{address} is {role or 'not active'}")
+        raise NoAnswer(self.title, " or ".join(self.addresses), "; ".join(said))
 
     def ask(self, path: str, limits: Limits | None = None) -> Answer:
-        """Get a page, whatever its status; redirects are followed. NoAnswer, TooLarge."""
+        """Get a page, whatever its status; redirects are followed. NoAnswer, TooLarge, NoTicket."""
+        return self.send("GET", path, None, limits)
+
+    def send(self, method: str, path: str, body: Body = None, limits: Limits | None = None) -> Answer:
+        """Get the answer to a request; one that has a body is no longer answered by another daemon."""
         limits = limits or self.limits
         deadline = time.monotonic() + limits.seconds
-        url = f"{self.address}{path}"
-        try:
-            for _ in range(MOST_REDIRECTS):
-                answer = self._get(url, limits, deadline)
-                if answer.status not in _REDIRECTS or not answer.headers["Location"]:
-                    return answer
-                url = urljoin(url, answer.headers["Location"])
-            raise HTTPException("it redirects in a circle")
-        except (OSError, HTTPException, ValueError) as error:
-            raise NoAnswer(self.title, self.address, error or type(error).__name__) from error
+        give_up = time.monotonic() + limits.patience
+        while True:
+            try:
+                return self._ask_active(method, path, body, limits, deadline)
+            except NoAnswer:
+                if len(self.addresses) == 1 or time.monotonic() + AGAIN_SECONDS > give_up:
+                    raise
+                deadline = time.monotonic() + limits.seconds
+                time.sleep(AGAIN_SECONDS)
+
+    def _ask_active(self, method: str, path: str, body: Body, limits: Limits, deadline: float) -> Answer:
+        """The answer of the first that does not stand by."""
+        reasons = []
+        for address in in_order(self.addresses):
+            try:
+                answer = self._follow(method, address, path, body, limits, deadline)
+            except (OSError, HTTPException, ValueError) as error:
+                reasons.append(str(error) or type(error).__name__)
+                if len(self.addresses) == 1:
+                    raise NoAnswer(self.title, address, reasons[0]) from error
+                continue
+            if len(self.addresses) == 1 or not stands_by(answer):
+                remember(self.addresses, answer.origin if answer.origin in self.addresses else address)
+                return answer
+            reasons.append(f"{address} is not active")
+        raise NoAnswer(self.title, " or ".join(self.addresses), "; ".join(reasons))
+
+    def _follow(self, method: str, address: str, path: str, body: Body, limits: Limits, deadline: float) -> Answer:
+        """The answer of a daemon, or of those to which it leads."""
+        url = f"{address}{path}"
+        for _ in range(MOST_REDIRECTS):
+            try:
+                answer = self._connections.send(method, url, body, limits, deadline)
+            except AnswerTooLarge:
+                raise TooLarge(
+                    f"{url.partition('?')[0]} is more than {limits.size_bytes / 1e6:,.0f} MB, too much to be read"
+                ) from None
+            if answer.status not in _REDIRECTS or not answer.headers["Location"]:
+                return answer
+            url = urljoin(url, answer.headers["Location"])
+        raise HTTPException("it redirects in a circle")
 
     def read(self, path: str, what: str, limits: Limits | None = None) -> Answer:
         """Get a page that shows `what`; NotKnown when there is none, HadoopError when the daemon cannot answer."""
         answer = self.ask(path, limits)
         if answer.status in _DENIED:
             raise HadoopError(
-                (f"the {self.title} at {self.address} does not show {what} to this user (status {answer.status})"),
-                remedy="ask as a user who may see it",
+                f"the {self.title} at {self.address} does not show {what} to this user ({said(answer)})",
+                remedy="ask as a user who may see it; `klist` tells who you are to Kerberos",
             )
         if answer.status >= 500:
             raise HadoopError(
@@ -127,56 +174,8 @@ class Pages:
             f"{self.address} answers, but not as a {self.title}", remedy="correct its address in Hadoop's site files"
         )
 
-    def _get(self, url: str, limits: Limits, deadline: float) -> Answer:
-        parts = urlsplit(url)
-        own = f"{parts.scheme}://{parts.netloc}" == self.address
-        if own and (kept := self._take()):
-            try:
-                return self._exchange(kept, parts, own, limits, deadline)
-            except (ConnectionError, ssl.SSLError):
-                pass  # the daemon has closed it meanwhile
-        return self._exchange(_connection(parts, limits), parts, own, limits, deadline)
 
-    def _take(self) -> HTTPConnection | None:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
-
-    def _exchange(
-        self, connection: HTTPConnection, parts: SplitResult, own: bool, limits: Limits, deadline: float
-    ) -> Answer:
-        """Send one request on a connection, and keep that for the next one or close it."""
-        keep = False
-        try:
-            connection.request("GET", f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}")
-            with answer_by(connection, deadline, limits.silence) as response:
-                content = _read_body(response, limits.size_bytes, parts)
-                keep = own and not response.will_close and len(self._idle) < self._kept
-                return Answer(response.status, response.headers, content)
-        finally:
-            if keep:
-                self._idle.append(connection)
-            else:
-                connection.close()
-
-
-def _connection(parts: SplitResult, limits: Limits) -> HTTPConnection:
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{parts.geturl()!r} is not a web address")
-    tls = ssl.create_default_context() if parts.scheme == "https" else None
-    return new_connection(parts.hostname, parts.port, limits.connect, tls)
-
-
-def _read_body(response: HTTPResponse, most: int, parts: SplitResult) -> bytes:
-    try:
-        return read_whole(response, most)
-    except AnswerTooLarge:
-        raise TooLarge(
-            f"{parts.scheme}://{parts.netloc}{parts.path} is more than {most / 1e6:,.0f} MB, too much to be read"
-        ) from None
-
-
-def _close_all(connections: deque[HTTPConnection]) -> None:
-    while connections:
-        connections.pop().close()
+def said(answer: Answer) -> str:
+    """The status of an answer, and what the daemon says of it beyond."""
+    usual = responses.get(answer.status, "")
+    return f"status {answer.status}{f', {answer.reason}' if answer.reason not in ('', usual) else ''}"

@@ -10,11 +10,13 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from hadoop.errors import HadoopError
 from hadoop.rest.amounts import MEMORY, VCORES, Amounts, parse_amounts
+from hadoop.rest.masters import Addresses
 from hadoop.rest.pages import STANDARD, Answer, Limits, Pages
 from hadoop.rest.scheduler import Scheduler, parse_scheduler
 
 _CLUSTER = "/ws/v1/cluster"
 NODES = f"{_CLUSTER}/nodes"
+INFO = f"{_CLUSTER}/info"
 _ORDERS = "/jmx?qry=Hadoop:service=ResourceManager,name=NodewiseOrder-*"
 _ENDED = ("FINISHED", "FAILED", "KILLED")
 
@@ -68,21 +70,21 @@ class NodeOrder:
 
 
 class ResourceManager:
-    """The ResourceManager at an address (scheme://host:port). Every method raises HadoopError.
+    """The ResourceManager at an address (scheme://host:port), of several the active one.
 
-    `user` is who asks: the ResourceManager shows less of an application to nobody.
+    Every method raises HadoopError. `user` is who asks: the ResourceManager shows less of an application to nobody.
     """
 
-    def __init__(self, address: str, user: str = "", limits: Limits = STANDARD) -> None:
-        self.address = address
+    def __init__(self, address: Addresses, user: str = "", limits: Limits = STANDARD) -> None:
         self._user = user
         self._pages = Pages("ResourceManager", address, limits)
 
     def read_info(self) -> tuple[ResourceManagerInfo, Answer]:
         """The version and the nodes' states, and the answer in which the version stood."""
-        about = self._pages.read(f"{_CLUSTER}/info", "its version")
-        nodes = self._pages.read_json(NODES, "the list of nodes")
-        return parse_info(self.address, self._pages.parse(about), nodes), about
+        pages = self._active()
+        about = pages.read(INFO, "its version")
+        nodes = pages.read_json(NODES, "the list of nodes")
+        return parse_info(pages.address, pages.parse(about), nodes), about
 
     def running_nodes(self) -> set[str]:
         """The host names of the NodeManagers that take work."""
@@ -104,7 +106,7 @@ class ResourceManager:
 
     def orders(self) -> dict[str, NodeOrder]:
         """The orders of nodewise's plug-in by name; none where it is not in this ResourceManager."""
-        answer = self._pages.read_json(_ORDERS, "the orders of nodes")
+        answer = self._active().read_json(_ORDERS, "the orders of nodes")
         beans = answer.get("beans") if isinstance(answer, dict) else None
         found = (parse_order(one) for one in beans or ())
         return {one.name: one for one in found}
@@ -159,7 +161,11 @@ class ResourceManager:
 
     def nodemanager(self, node_address: str) -> str:
         """The address of a NodeManager (scheme://host:port), which has the scheme of its ResourceManager."""
-        return f"{urlsplit(self.address).scheme}://{node_address}"
+        return f"{urlsplit(self._pages.address).scheme}://{node_address}"
+
+    def _active(self) -> Pages:
+        """Those of the active one: these are the pages that one that stands by shows as well, of itself."""
+        return self._pages.of_active(INFO)
 
     def _ask(self, path: str, what: str, **query: str) -> dict[str, Any]:
         query |= {"user.name": self._user} if self._user else {}

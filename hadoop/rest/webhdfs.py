@@ -8,8 +8,10 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from hadoop.errors import HadoopError
+from hadoop.rest import delegation
+from hadoop.rest.masters import Addresses
 from hadoop.rest.namenode import NameNode
-from hadoop.rest.pages import Answer, Limits, NotKnown, Pages
+from hadoop.rest.pages import Answer, Limits, NotKnown, Pages, said
 
 LIMITS = Limits(connect=2.0, silence=10.0)
 """`size_bytes` is that of a file that is read whole into the service, or of a folder of 150,000 files."""
@@ -19,14 +21,25 @@ CONNECTIONS = 8
 """So many are kept open between two calls."""
 
 
-class WebHdfs:
-    """The HDFS whose NameNode is at an address, as `user` sees it. Any number of threads may ask.
+class Refused(HadoopError):
+    """HDFS does not do what it was asked; `reason` is its own word for why."""
 
-    Every method raises HadoopError.
+    def __init__(self, path: str, user: str, reason: str) -> None:
+        super().__init__(f"HDFS refused {path} to {user}: {reason}")
+        self.reason = reason
+
+
+class WebHdfs:
+    """The HDFS whose NameNode is at an address, of several the active one, as `user` sees it.
+
+    With Kerberos it is seen as by the owner of the ticket, or of the token of a container. Any number of threads may
+    ask. Every method raises HadoopError.
     """
 
-    def __init__(self, address: str, user: str, limits: Limits | None = None) -> None:
+    def __init__(self, address: Addresses, user: str, limits: Limits | None = None) -> None:
         self._user = user
+        token = delegation.find_token()
+        self._shown = {"delegation": token} if token else {"user.name": user}
         self._limits = limits or LIMITS
         self._pages = Pages("NameNode", address, self._limits, kept=CONNECTIONS)
 
@@ -61,7 +74,7 @@ class WebHdfs:
     def racks(self) -> dict[str, str]:
         """Every live DataNode, by host name, with its rack; nothing where the NameNode's figures are closed."""
         try:
-            return NameNode(self._pages.address, self._limits).racks()
+            return NameNode(self._pages.addresses, self._limits).racks()
         except HadoopError:
             return {}
 
@@ -89,31 +102,34 @@ class WebHdfs:
         answer = node.ask(f"{where.path}?{urlencode(query)}")
         if answer.status == 200:
             return answer.content
-        reason = _reason(answer.content, answer.status)
+        reason = _reason(answer)
         if _BEYOND in reason:
             return b""
         raise HadoopError(f"HDFS does not show {path} from byte {offset} on: {reason}")
 
-    def _ask_json(self, path: str, operation: str, **more: str) -> dict[str, Any]:
-        answer = self._pages.parse(self._ask(path, operation, **more))
+    def _ask_json(self, path: str, operation: str, method: str = "GET", **more: str) -> dict[str, Any]:
+        answer = self._pages.parse(self._ask(path, operation, method, **more))
         if not isinstance(answer, dict):
             raise self._pages.foreign_error()
         return answer
 
-    def _ask(self, path: str, operation: str, **more: str) -> Answer:
-        query = urlencode({"op": operation, "user.name": self._user, **more})
-        answer = self._pages.ask(f"/webhdfs/v1{quote(path)}?{query}")
+    def _ask(self, path: str, operation: str, method: str = "GET", **more: str) -> Answer:
+        query = urlencode({"op": operation, **self._shown, **more})
+        answer = self._pages.send(method, f"/webhdfs/v1{quote(path)}?{query}")
+        return self._checked(answer, path)
+
+    def _checked(self, answer: Answer, path: str) -> Answer:
+        """The answer to something that was done; NotKnown, Refused."""
         if answer.status == 404:
             raise NotKnown(f"{path} is not in HDFS", remedy="check the path, `hdfs:///` begins at the root")
         if answer.status >= 300:
-            reason = _reason(answer.content, answer.status)
-            raise HadoopError(f"HDFS refused {path} to {self._user}: {reason}")
+            raise Refused(path, self._user, _reason(answer))
         return answer
 
 
-def _reason(content: bytes, status: int) -> str:
+def _reason(answer: Answer) -> str:
     """The first line of what the NameNode says, which is JSON if it is the NameNode's."""
     try:
-        return str(json.loads(content)["RemoteException"]["message"]).partition("\n")[0]
+        return str(json.loads(answer.content)["RemoteException"]["message"]).partition("\n")[0]
     except (ValueError, KeyError, TypeError):
-        return f"status {status}"
+        return said(answer)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
+from hadoop.rest.masters import Addresses
 from hadoop.rest.pages import Limits, Pages
 from hadoop.rest.resourcemanager import ResourceManager
 from jobs.application.status import JobStatus
@@ -89,10 +90,10 @@ def ask(application: Application) -> JobStatus | None:
         return None
 
 
-def ask_proxy(rm_http: str, application_id: str) -> JobStatus | None:
-    """As `ask`, through the ResourceManager at `rm_http`, which knows where the application master is."""
+def ask_proxy(managers: Addresses, application_id: str) -> JobStatus | None:
+    """As `ask`, through the ResourceManager, of several the active one, which knows where the application master is."""
     try:
-        body = ResourceManager(rm_http).read_proxied(application_id, "/status", ASK_LIMITS)
+        body = ResourceManager(managers).read_proxied(application_id, "/status", ASK_LIMITS)
         return JobStatus.from_json(json.loads(body))
     except (HadoopError, ValueError, KeyError, TypeError):
         return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import read_since
+from hadoop.rest.masters import Addresses
 from hadoop.rest.pages import NotKnown
 from hadoop.rest.resourcemanager import ResourceManager
 from jobs.application.following import PATIENCE_SECONDS
@@ -129,12 +130,12 @@ class JobLogs:
 
     def __init__(
         self,
-        rm_http: str,
+        managers: Addresses,
         application_id: str,
         user: str,
         listed: Callable[[bool], Iterable[ContainerStatus]] = lambda _: (),
     ) -> None:
-        self._manager = ResourceManager(rm_http)
+        self._manager = ResourceManager(managers)
         self._application_id = application_id
         self._user = user
         self._listed = listed

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from hadoop.rest.addresses import namenode_http
+from hadoop.rest.addresses import hdfs_names, namenode_addresses
 from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
 
 SIZE = re.compile(r"(?P<number>\d+(\.\d+)?) *(?P<unit>|k|M|G)B?", re.IGNORECASE)
@@ -86,11 +86,12 @@ def load(
         result = datasets.load(
             directory,
             hdfs_dir,
-            namenode_http(where.conf_dir),
+            namenode_addresses(where.conf_dir),
             where.user,
             advance,
             overwrite=overwrite,
             keep_broken=keep_broken,
+            names=hdfs_names(where.conf_dir),
         )
     for path, reason in result.skipped:
         progress_console.print(f"not uploaded: {path}: {reason}", style="yellow")
@@ -132,9 +133,11 @@ def pack(
     from jobs.images import packing
 
     where = hadoop_home(home, **hadoop)
-    http = namenode_http(where.conf_dir)
+    namenodes, names = namenode_addresses(where.conf_dir), hdfs_names(where.conf_dir)
     with _bar("packing") as advance:
-        result = packing.pack(directory, hdfs_dir, http, where.user, file_size, advance, keep_broken, overwrite)
+        result = packing.pack(
+            directory, hdfs_dir, namenodes, where.user, file_size, advance, keep_broken, overwrite, names
+        )
     for path, reason in result.skipped:
         progress_console.print(f"not packed: {path}: {reason}", style="yellow")
     for path, reason in result.broken:

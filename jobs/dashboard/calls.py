@@ -81,7 +81,7 @@ class Calls:
         if capability:
             check_name(capability, "capability")
         place = self._site.place()
-        found = self._once("listings", Listings).get(self._hdfs(place), place.namenode_http, path, LISTING_WAIT_SECONDS)
+        found = self._once("listings", Listings).get(self._hdfs(place), place.namenodes, path, LISTING_WAIT_SECONDS)
         if isinstance(found, Progress):
             return _answer(ListingPath(path, found.files, found.listed)), 202
 
@@ -160,7 +160,7 @@ class Calls:
         from jobs.dashboard.queue.shown import look, shown_to
 
         place, tasks = self._site.place(), self._values.tasks()
-        manager = ResourceManager(place.rm_http, place.user)
+        manager = ResourceManager(place.managers, place.user)
 
         def list_ended() -> list[Row]:
             return self._briefly.get(("ended", place), SETTLED_SECONDS, lambda: read_ended(manager))
@@ -259,7 +259,7 @@ class Calls:
         return self._briefly.get(("nodes", place), LIST_SECONDS, self._yarn(place).running_nodes)
 
     def _hdfs(self, place: Place) -> WebHdfs:
-        found: WebHdfs = self._once(f"hdfs {place}", lambda: WebHdfs(place.namenode_http, place.user))
+        found: WebHdfs = self._once(f"hdfs {place}", lambda: WebHdfs(place.namenodes, place.user))
         return found
 
     def _yarn(self, place: Place) -> RestYarn:

@@ -21,6 +21,7 @@ from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
 from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.errors import HadoopError
+from hadoop.rest.masters import Addresses
 from hadoop.rest.webhdfs import CONNECTIONS, WebHdfs
 from jobs.dashboard.briefly import bare
 
@@ -142,12 +143,12 @@ class Listings:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._entries: dict[tuple[str, str], _Entry] = {}
+        self._entries: dict[tuple[Addresses, str], _Entry] = {}
         self._pool = ThreadPoolExecutor(AT_ONCE, "board-listing")
 
-    def get(self, hdfs: WebHdfs, namenode: str, path: str, seconds: float) -> Snapshot | Progress:
+    def get(self, hdfs: WebHdfs, namenodes: Addresses, path: str, seconds: float) -> Snapshot | Progress:
         """The blocks of a path, or how far their listing is after so many seconds; HadoopError."""
-        entry = self._entry(hdfs, (namenode, path))
+        entry = self._entry(hdfs, (namenodes, path))
         try:
             failure = entry.answer.exception(seconds)
         except TooSoon:
@@ -156,7 +157,7 @@ class Listings:
             raise bare(failure)
         return entry.answer.result()
 
-    def _entry(self, hdfs: WebHdfs, key: tuple[str, str]) -> _Entry:
+    def _entry(self, hdfs: WebHdfs, key: tuple[Addresses, str]) -> _Entry:
         with self._lock:
             now = self._clock()
             for old, entry in list(self._entries.items()):

@@ -32,7 +32,7 @@ def containers(
     what others print.
     """
     found: dict[str, JobContainer] = {}
-    manager = ResourceManager(place.rm_http, place.user)
+    manager = ResourceManager(place.managers, place.user)
     masters = manager.master_containers(job_id)
     for container_id, address in masters:
         found[container_id] = _container(container_id, address, "master")
@@ -70,7 +70,7 @@ def piece(
     one = next((each for each in found if each.container_id == container_id), None)
     if one is None:
         raise NotFound(f"{known.application.application_id} has no container {container_id!r}", "container")
-    node = ResourceManager(place.rm_http).nodemanager(one.address)
+    node = ResourceManager(place.managers).nodemanager(one.address)
     read = read_since(container_id, node, stream, place.user, offset, MOST_TAIL)
     begin, content = (offset, b"") if read is None else (read.begin, read.content)
     shown = whole_lines(content, MOST_BYTES, known.application.has_ended)

@@ -6,7 +6,7 @@ import io
 import os
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +16,12 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from hdfs import HdfsError, InsecureClient
 from PIL import Image, ImageEnhance, ImageOps, UnidentifiedImageError
-from requests import RequestException, Session
 
+from hadoop.rest.masters import Addresses, as_tuple
+from hadoop.rest.pages import NoAnswer
+from hadoop.rest.webhdfs import Refused
+from hadoop.rest.webhdfs_writing import WritableHdfs
 from jobs.errors import JobError
 from jobs.images import labels
 
@@ -55,7 +57,6 @@ UPLOADS_AT_ONCE = 8
 MIB = 1 << 20
 BLOCK_BYTES = 16 * MIB
 """HDFS sets a whole block aside for each file while it is written: its usual 128 MiB would soon fill small nodes."""
-TIMEOUTS = (10.0, 60.0)  # seconds to connect, seconds without an answer
 # Not urlsplit, which would cut '?' and '#' out of names.
 ADDRESS = re.compile(r"(?:(?P<scheme>[^:/]*):)?(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
 
@@ -123,25 +124,26 @@ def make(
 def load(
     directory: Path,
     hdfs_dir: str,
-    namenode_http: str,
+    namenodes: Addresses,
     user: str,
     on_progress: Progress | None = None,
     overwrite: bool = False,
     keep_broken: bool = False,
+    names: Collection[str] = (),
 ) -> LoadResult:
     """Upload every image below `directory` to the same relative path below `hdfs_dir`, over WebHDFS.
 
     What tells their classes stays where it is.
     Each file is decoded first. What is not an image, or a broken or a hidden one, is in `skipped` with the reason; with
     `keep_broken` broken ones are uploaded all the same. JobError: an empty folder, an `hdfs_dir` elsewhere than
-    at `namenode_http`, a target file that is there already (unless `overwrite`), an HDFS that does not answer
-    or refuses.
+    at the `namenodes` (which are known by further `names`), a target file that is there already (unless `overwrite`),
+    an HDFS that does not answer or refuses.
     """
     files = files_below(directory)
-    target = hdfs_path(hdfs_dir, namenode_http)
-    upload = _Upload(hdfs_client(namenode_http, user), directory, target, overwrite, keep_broken)
+    target = hdfs_path(hdfs_dir, namenodes, names)
+    upload = _Upload(WritableHdfs(namenodes, user), directory, target, overwrite, keep_broken)
     results = []
-    with hdfs_failures(f"store images in {upload.target} for user {user}", namenode_http):
+    with hdfs_failures(f"store images in {upload.target} for user {user}"):
         upload.check_target(files)
         for result in _in_threads(UPLOADS_AT_ONCE, upload, files):
             results.append(result)
@@ -159,7 +161,7 @@ def load(
 class _Upload:
     """Checks and uploads one file of the folder `root`; called from many threads."""
 
-    client: InsecureClient
+    client: WritableHdfs
     root: Path
     target: PurePosixPath
     overwrite: bool
@@ -184,23 +186,19 @@ class _Upload:
                 return path, False, str(error)
             reason = str(error)
         block = max(BLOCK_BYTES, -(-len(data) // MIB) * MIB)  # a picture is always one block
-        self.client.write(str(self.target / name), data=data, overwrite=self.overwrite, blocksize=block)
+        self.client.write(str(self.target / name), data, self.overwrite, block)
         return path, True, reason
 
     def name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
 
     def check_target(self, files: Sequence[Path]) -> None:
-        status = self.client.status(str(self.target), strict=False)
+        status = self.client.status(str(self.target))
         if status is None or self.overwrite:
             return
         if status["type"] != "DIRECTORY":
             raise JobError(f"{self.target} is a file in HDFS", remedy="name a folder")
-        there = {
-            str((PurePosixPath(folder) / file).relative_to(self.target))
-            for folder, _, names in self.client.walk(str(self.target))
-            for file in names
-        }
+        there = set(self.client.files_below(str(self.target)))
         if both := sorted(there.intersection(map(self.name, files))):
             raise JobError(
                 f"{self.target} already holds {len(both)} of these files, {both[0]} for one",
@@ -208,24 +206,16 @@ class _Upload:
             )
 
 
-def hdfs_client(namenode_http: str, user: str) -> InsecureClient:
-    """One for WebHDFS, which any number of threads may use."""
-    session = Session()
-    session.trust_env = False  # a proxy from the environment must not stand between this and its own cluster
-    return InsecureClient(namenode_http, user=user, timeout=TIMEOUTS, session=session)
-
-
 @contextmanager
-def hdfs_failures(doing: str, namenode_http: str) -> Iterator[None]:
+def hdfs_failures(doing: str) -> Iterator[None]:
     """Within, JobError where HDFS refuses what is being done, or does not answer."""
     try:
         yield
-    except HdfsError as error:
-        first_line = str(error).strip().partition("\n")[0]
-        raise JobError(f"HDFS refused to {doing}: {first_line}") from None
-    except RequestException as error:
+    except Refused as error:
+        raise JobError(f"HDFS refused to {doing}: {error.reason}") from None
+    except NoAnswer as error:
         raise JobError(
-            f"HDFS does not answer at {namenode_http} ({type(error).__name__})",
+            f"HDFS does not answer at {error.address} ({error.reason})",
             remedy="`nodewise cluster status` tells whether it is up",
         ) from None
 
@@ -308,18 +298,22 @@ def _in_threads(workers: int, work: Callable[[T], R], items: Iterable[T]) -> Ite
         pool.shutdown(cancel_futures=True)
 
 
-def hdfs_path(address: str, namenode_http: str) -> PurePosixPath:
-    """The path in an address of the HDFS at `namenode_http`; JobError when it is not one, or is elsewhere."""
+def hdfs_path(address: str, namenodes: Addresses, names: Collection[str] = ()) -> PurePosixPath:
+    """The path in an address of the HDFS of these NameNodes; JobError when it is not one, or is elsewhere.
+
+    `names` are what their hosts, or both together, are called beyond.
+    """
     parts = ADDRESS.fullmatch(address)
     path = PurePosixPath(parts["path"] if parts else "")
     if not parts or not path.is_absolute() or ".." in path.parts or parts["scheme"] not in (None, "hdfs"):
         raise JobError(
             f"{address!r} is not an absolute HDFS path", remedy="write it like /data/images or hdfs:///data/images"
         )
-    host, here = (re.sub(r":\d+$", "", name or "") for name in (parts["host"], urlsplit(namenode_http).netloc))
-    if host not in ("", here):
+    said = re.sub(r":\d+$", "", parts["host"] or "")
+    known = [*names, *(re.sub(r":\d+$", "", urlsplit(one).netloc) for one in as_tuple(namenodes))]
+    if said and said not in known:
         raise JobError(
-            f"{address!r} names the HDFS at {host}, and images can go to the one at {here} only",
+            f"{address!r} names the HDFS at {said}, and images can go to the one at {known[0]} only",
             remedy="begin with hdfs:/// and the folder",
         )
     return path

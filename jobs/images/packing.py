@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from hdfs import InsecureClient
-
+from hadoop.rest.masters import Addresses
+from hadoop.rest.webhdfs_writing import WritableHdfs
 from jobs.images import labels, recordio
 from jobs.images.datasets import (
     UPLOADS_AT_ONCE,
@@ -21,7 +21,6 @@ from jobs.images.datasets import (
     Progress,
     check_image,
     files_below,
-    hdfs_client,
     hdfs_failures,
     hdfs_path,
 )
@@ -56,12 +55,13 @@ class PackResult:
 def pack(
     directory: Path,
     hdfs_dir: str,
-    namenode_http: str,
+    namenodes: Addresses,
     user: str,
     file_bytes: int = FILE_BYTES,
     on_progress: Progress | None = None,
     keep_broken: bool = False,
     overwrite: bool = False,
+    names: Collection[str] = (),
 ) -> PackResult:
     """Pack every image below `directory` into files of at most `file_bytes` in `hdfs_dir`, over WebHDFS.
 
@@ -72,10 +72,10 @@ def pack(
     """
     files, table = files_below(directory), directory / labels.LABELS
     known = labels.read(table) if table.is_file() else None
-    target = hdfs_path(hdfs_dir, namenode_http)
-    client = hdfs_client(namenode_http, user)
+    target = hdfs_path(hdfs_dir, namenodes, names)
+    client = WritableHdfs(namenodes, user)
     with (
-        hdfs_failures(f"store images in {target} for user {user}", namenode_http),
+        hdfs_failures(f"store images in {target} for user {user}"),
         place(client, target, overwrite) as folder,
     ):
         packer = _Packer(client, folder, _Check(directory, keep_broken), known, file_bytes)
@@ -144,7 +144,7 @@ class _Pack:
 class _Packer:
     """Writes packs one after another into the folder `staging`; no more is in memory than some images and lines."""
 
-    client: InsecureClient
+    client: WritableHdfs
     staging: PurePosixPath
     check: Callable[[Path], _Checked]
     known: Mapping[str, Label] | None
@@ -161,15 +161,15 @@ class _Packer:
             first = self._write(self.staging / NAME.format(number), chain([first], images))
             number += 1
         if self.alone:
-            self.client.write(str(self.staging / ALONE), data="".join(f"{name}\n" for name in self.alone).encode())
+            self.client.write(str(self.staging / ALONE), "".join(f"{name}\n" for name in self.alone).encode())
         return PackResult(self.packed, number, tuple(self.alone.values()), tuple(self.skipped), tuple(self.broken))
 
     def _write(self, stem: PurePosixPath, images: Iterator[_Checked]) -> _Checked | None:
         """Write a pack; the image that did not fit into it any more, or None at the end."""
         pack, left = _Pack(), list[_Checked]()
-        self.client.write(f"{stem}{REC}", data=self._records(pack, images, left))
+        self.client.write(f"{stem}{REC}", self._records(pack, images, left))
         for kind, lines in ((IDX, pack.idx), (LST, pack.lst), (LEN, pack.lengths)):
-            self.client.write(f"{stem}{kind}", data="".join(lines).encode())
+            self.client.write(f"{stem}{kind}", "".join(lines).encode())
         return left[0] if left else None
 
     def _records(self, pack: _Pack, images: Iterator[_Checked], left: list[_Checked]) -> Iterator[bytes]:
@@ -201,7 +201,7 @@ class _Packer:
             reason = "has to be a file of its own, and Hadoop passes over such a name: rename the file"
             self.skipped.append((found.path, reason))
             return
-        self.client.write(str(self.staging / found.name), data=content)
+        self.client.write(str(self.staging / found.name), content)
         self.alone[found.name] = found.path
         if found.reason:
             self.broken.append((found.path, found.reason))

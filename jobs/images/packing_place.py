@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
 
 import psutil
-from hdfs import HdfsError, InsecureClient
-from requests import RequestException
 
+from hadoop.errors import HadoopError
+from hadoop.rest.webhdfs_writing import WritableHdfs
 from jobs.errors import JobError
 
 NAME = "images-{:05}"
@@ -27,7 +27,7 @@ _STAGING, _REPLACED = "packing", "replaced"
 
 
 @contextmanager
-def place(client: InsecureClient, target: PurePosixPath, overwrite: bool = False) -> Iterator[PurePosixPath]:
+def place(client: WritableHdfs, target: PurePosixPath, overwrite: bool = False) -> Iterator[PurePosixPath]:
     """A folder beside the target, which becomes it in the end, or is taken away; jobs pass over its name.
 
     What packings left behind that were killed is taken away, too. JobError: a target that holds something, unless
@@ -36,7 +36,7 @@ def place(client: InsecureClient, target: PurePosixPath, overwrite: bool = False
     _check(client, target, overwrite)
     _clear(client, target, _STAGING)
     staging = _beside(target, _STAGING)
-    client.makedirs(str(staging))
+    client.make_folder(str(staging))
     try:
         yield staging
         _check(client, target, overwrite)  # somebody else may have written there meanwhile
@@ -47,15 +47,15 @@ def place(client: InsecureClient, target: PurePosixPath, overwrite: bool = False
     _clear(client, target, _REPLACED)
 
 
-def _check(client: InsecureClient, target: PurePosixPath, overwrite: bool) -> None:
+def _check(client: WritableHdfs, target: PurePosixPath, overwrite: bool) -> None:
     if not target.name:
         raise JobError(f"images cannot be packed into {target} itself", remedy="name a folder below it")
-    status = client.status(str(target), strict=False)
+    status = client.status(str(target))
     if status is None:
         return
     if status["type"] != "DIRECTORY":
         raise JobError(f"{target} is a file in HDFS", remedy="name a folder")
-    held = client.list(str(target))
+    held = [str(one["pathSuffix"]) for one in client.list_folder(str(target))]
     if overwrite:
         _check_pack(client, target, held)
     elif held:
@@ -65,25 +65,22 @@ def _check(client: InsecureClient, target: PurePosixPath, overwrite: bool) -> No
         )
 
 
-def _check_pack(client: InsecureClient, target: PurePosixPath, held: list[str]) -> None:
+def _check_pack(client: WritableHdfs, target: PurePosixPath, held: list[str]) -> None:
     """JobError when anything is there that no packing wrote."""
     alone = set[str]()
     if ALONE in held:
-        with client.read(str(target / ALONE)) as stream:
-            alone = set(stream.read().decode().split("\n"))
-    for folder, _, files in client.walk(str(target)):
-        for file in files:
-            name = (PurePosixPath(folder) / file).relative_to(target).as_posix()
-            if not (_OF_A_PACK.fullmatch(name) or name == ALONE or name in alone):
-                raise JobError(
-                    f"{target} holds {name}, which is not from a pack; nothing was changed",
-                    remedy="pack into a new folder",
-                )
+        alone = set(client.read(str(target / ALONE)).decode().split("\n"))
+    for name in client.files_below(str(target)):
+        if not (_OF_A_PACK.fullmatch(name) or name == ALONE or name in alone):
+            raise JobError(
+                f"{target} holds {name}, which is not from a pack; nothing was changed",
+                remedy="pack into a new folder",
+            )
 
 
-def _put(client: InsecureClient, staging: PurePosixPath, target: PurePosixPath) -> None:
+def _put(client: WritableHdfs, staging: PurePosixPath, target: PurePosixPath) -> None:
     """Move a folder to where there may be one; between two steps there is none, and if the second fails the old one."""
-    if client.status(str(target), strict=False) is None:
+    if client.status(str(target)) is None:
         client.rename(str(staging), str(target))
         return
     old = _beside(target, _REPLACED)
@@ -91,9 +88,9 @@ def _put(client: InsecureClient, staging: PurePosixPath, target: PurePosixPath) 
     try:
         client.rename(str(staging), str(target))
     except BaseException:
-        with suppress(HdfsError, RequestException):
+        with suppress(HadoopError):
             # Into a folder that is there after all it would be moved.
-            if client.status(str(target), strict=False) is None:
+            if client.status(str(target)) is None:
                 client.rename(str(old), str(target))
         raise
     _take_away(client, old)
@@ -104,12 +101,13 @@ def _beside(target: PurePosixPath, kind: str) -> PurePosixPath:
     return target.parent / f"_{target.name}.{kind}-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def _clear(client: InsecureClient, target: PurePosixPath, kind: str) -> None:
+def _clear(client: WritableHdfs, target: PurePosixPath, kind: str) -> None:
     """Take away what others like this left behind, as their names tell."""
     pattern = re.compile(rf"_{re.escape(target.name)}\.{kind}-(?P<machine>.+)-(?P<process>\d+)-[0-9a-f]{{8}}")
-    if client.status(str(target.parent), strict=False) is None:
+    if client.status(str(target.parent)) is None:
         return
-    for name, status in client.list(str(target.parent), status=True):
+    for status in client.list_folder(str(target.parent)):
+        name = str(status["pathSuffix"])
         left = pattern.fullmatch(name)
         if left and _has_ended(left["machine"], int(left["process"]), status["modificationTime"] / 1000):
             _take_away(client, target.parent / name)
@@ -120,6 +118,6 @@ def _has_ended(machine: str, process: int, changed_at: float) -> bool:
     return (here and not psutil.pid_exists(process)) or time.time() - changed_at > ABANDONED_S
 
 
-def _take_away(client: InsecureClient, folder: PurePosixPath) -> None:
-    with suppress(HdfsError, RequestException):
-        client.delete(str(folder), recursive=True)
+def _take_away(client: WritableHdfs, folder: PurePosixPath) -> None:
+    with suppress(HadoopError):
+        client.delete(str(folder))

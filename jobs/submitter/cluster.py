@@ -12,7 +12,7 @@ from typing import Any
 
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
-from hadoop.rest.addresses import resourcemanager_http
+from hadoop.rest.addresses import resourcemanager_addresses
 from hadoop.rest.resourcemanager import NodeOrder, NodeRoom, ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, InvalidInput, NotFound
@@ -62,7 +62,7 @@ class TaskCluster:
         self._access = access
         self._client = client
         self._asked: dict[str, Mapping[str, Any]] = {}
-        self._manager = ResourceManager(resourcemanager_http(submitter.conf_dir), submitter.user)
+        self._manager = ResourceManager(resourcemanager_addresses(submitter.conf_dir), submitter.user)
 
     def is_up(self) -> bool:
         """Whether YARN and HDFS answer, so that what they refuse is refused for good."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -42,32 +41,6 @@ class Files(Storage, Protocol):
         """Where a file lies; called by several threads; HadoopError when nobody can say."""
 
 
-@dataclass(frozen=True)
-class _NameNodes:
-    """All of HADOOP_CONF_DIR; the one that answered last is asked first."""
-
-    known: list[WebHdfs]
-
-    @classmethod
-    def configured(cls) -> _NameNodes:
-        folder, user = os.environ.get("HADOOP_CONF_DIR"), os.environ.get("HADOOP_USER_NAME", "")
-        if not folder:
-            raise HadoopError("HADOOP_CONF_DIR is not set", remedy="name the folder of Hadoop's site files")
-        return cls([WebHdfs(address, user) for address in namenode_addresses(Path(folder))])
-
-    def locations(self, path: str) -> list[dict[str, object]]:
-        known = list(self.known)
-        for one in known:
-            try:
-                found = one.block_locations(path)
-            except HadoopError as error:
-                refused = error
-                continue
-            self.known[:] = [one, *(other for other in known if other is not one)]  # at once, as other threads read it
-            return found
-        raise refused
-
-
 class HdfsFiles(Hdfs):
     """Of the default file system of HADOOP_CONF_DIR."""
 
@@ -78,7 +51,7 @@ class HdfsFiles(Hdfs):
             raise LearningError(
                 f"there is no HDFS to read from ({error})", "let HADOOP_CONF_DIR name the folder of its site files"
             ) from None
-        self._namenodes: _NameNodes | None = None
+        self._web: WebHdfs | None = None
 
     def find(self, path: str) -> list[File]:
         """As Files has it; names that begin with `_` or `.` are passed over, as Hadoop does."""
@@ -93,8 +66,16 @@ class HdfsFiles(Hdfs):
 
     def blocks(self, file: File) -> Sequence[Span]:
         """As Files has it. A block on more nodes than it has replicas is erasure-coded, and whole on none of them."""
-        self._namenodes = self._namenodes or _NameNodes.configured()
-        return [_span(one, file.replication) for one in self._namenodes.locations(file.path)]
+        self._web = self._web or _configured()
+        return [_span(one, file.replication) for one in self._web.block_locations(file.path)]
+
+
+def _configured() -> WebHdfs:
+    """The HDFS of HADOOP_CONF_DIR."""
+    folder, user = os.environ.get("HADOOP_CONF_DIR"), os.environ.get("HADOOP_USER_NAME", "")
+    if not folder:
+        raise HadoopError("HADOOP_CONF_DIR is not set", remedy="name the folder of Hadoop's site files")
+    return WebHdfs(namenode_addresses(Path(folder)), user)
 
 
 def plain_path(path: str) -> str:

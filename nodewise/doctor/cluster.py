@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hadoop.errors import HadoopError
 from hadoop.rest import namenode, resourcemanager, site_files
-from hadoop.rest.addresses import namenode_http, resourcemanager_http
+from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
 from hadoop.rest.namenode import NameNodeInfo
 from hadoop.rest.pages import Limits, NoAnswer
 from hadoop.rest.resourcemanager import ResourceManagerInfo
@@ -52,7 +52,7 @@ class ResourceManager:
 def read_hdfs(conf_dir: Path) -> NameNode:
     """Ask the NameNode; HadoopError when there are no site files, or no answer."""
     with _remedy_of("hadoop-namenode"):
-        info, answer = namenode.NameNode(namenode_http(conf_dir), LIMITS).read_info()
+        info, answer = namenode.NameNode(namenode_addresses(conf_dir), LIMITS).read_info()
     return NameNode(info, offset(answer.headers["Date"]))
 
 
@@ -81,7 +81,7 @@ def hdfs(found: NameNode | Problem, absent: Finding | None) -> Finding:
 def read_yarn(conf_dir: Path) -> ResourceManager:
     """Ask the ResourceManager; HadoopError when there are no site files, or no answer."""
     with _remedy_of("hadoop-resourcemanager"):
-        manager = resourcemanager.ResourceManager(resourcemanager_http(conf_dir), limits=LIMITS)
+        manager = resourcemanager.ResourceManager(resourcemanager_addresses(conf_dir), limits=LIMITS)
         info, answer = manager.read_info()
     return ResourceManager(info, read_order(conf_dir), offset(answer.headers["Date"]))
 

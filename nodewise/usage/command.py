@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hadoop.local.state import current_user
-from hadoop.rest.addresses import resourcemanager_http
+from hadoop.rest.addresses import resourcemanager_addresses
 from hadoop.rest.resourcemanager import ResourceManager
 from hadoop.rest.usage import ApplicationUse, parse_use
 from infosvc.commands import show
@@ -63,7 +63,7 @@ def usage(
       nodewise usage --by queue --json
     """
     conf_dir = (hadoop_conf or home / "cluster" / "conf").absolute()
-    manager = ResourceManager(resourcemanager_http(conf_dir), user or current_user())
+    manager = ResourceManager(resourcemanager_addresses(conf_dir), user or current_user())
     uses = [parse_use(row) for row in manager.applications()]
     name_of = owner_of(uses, _tasks(home, service)) if by == "user" else _queue
     found = accounts(ended_since(uses, since), name_of)

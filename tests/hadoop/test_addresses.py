@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hadoop.errors import HadoopError
-from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
+from hadoop.rest.addresses import hdfs_names, namenode_addresses, resourcemanager_addresses
 
 RM = "yarn.resourcemanager"
 NN = "dfs.namenode"
@@ -107,3 +107,12 @@ def test_variables_that_name_each_other_come_to_an_end(tmp_path: Path) -> None:
     write(tmp_path, "yarn-site.xml", {f"{RM}.hostname": "${a}", "a": "${b}", "b": "${a}"})
     with pytest.raises(HadoopError, match="variables that name each other"):
         resourcemanager_addresses(tmp_path)
+
+
+def test_an_hdfs_is_called_by_its_name_service_or_by_its_hosts(tmp_path: Path) -> None:
+    write(tmp_path, "core-site.xml", {"fs.defaultFS": "hdfs://ns1"})
+    write(tmp_path, "hdfs-site.xml", HA)
+    assert hdfs_names(tmp_path) == ("ns1", "a", "b")
+    write(tmp_path, "core-site.xml", {"fs.defaultFS": "hdfs://master:8020"})
+    write(tmp_path, "hdfs-site.xml", {})
+    assert hdfs_names(tmp_path) == ("master",)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from hadoop.rest.addresses import namenode_http, resourcemanager_http
+from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
 from hadoop.rest.webhdfs import WebHdfs
 from jobs.application import following, job_record
 from jobs.application import logs as job_logs
@@ -35,16 +35,16 @@ def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any
       nodewise job logs application_1700000000000_0001 -f
     """
     where = hadoop_home(home, **hadoop)
-    rm_http = resourcemanager_http(where.conf_dir)
+    managers = resourcemanager_addresses(where.conf_dir)
 
     def list_containers(alive: bool) -> Sequence[ContainerStatus]:
-        seen = following.ask_proxy(rm_http, job_id) if alive else None
+        seen = following.ask_proxy(managers, job_id) if alive else None
         if alive:
             return seen.containers if seen else ()
-        record = job_record.load(WebHdfs(namenode_http(where.conf_dir), where.user), job_id)
+        record = job_record.load(WebHdfs(namenode_addresses(where.conf_dir), where.user), job_id)
         return record.status.containers if record else ()
 
-    found = job_logs.JobLogs(rm_http, job_id, where.user, list_containers)
+    found = job_logs.JobLogs(managers, job_id, where.user, list_containers)
     try:
         for line in job_logs.follow(found) if follows else job_logs.printed_lines(found):
             if isinstance(line, str):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hadoop.errors import HadoopError
 from hadoop.local.state import current_user
-from hadoop.rest.addresses import namenode_http, resourcemanager_http
+from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
+from hadoop.rest.masters import Addresses
 from infosvc.wire.errors import NotReady
 
 
@@ -16,8 +17,8 @@ class Place:
     """The addresses (scheme://host:port) of a cluster's masters, and the user as whom they are asked."""
 
     conf_dir: Path
-    namenode_http: str
-    rm_http: str
+    namenodes: Addresses
+    managers: Addresses
     user: str
 
 
@@ -42,6 +43,6 @@ class Site:
             )
         try:
             user = self.user or current_user()
-            return Place(conf_dir, namenode_http(conf_dir), resourcemanager_http(conf_dir), user)
+            return Place(conf_dir, namenode_addresses(conf_dir), resourcemanager_addresses(conf_dir), user)
         except HadoopError as error:
             raise NotReady(str(error)) from error

@@ -63,7 +63,7 @@ class RestYarn:
     """The ResourceManager of a place. Every method raises HadoopError, NotKnown for an application it does not know."""
 
     def __init__(self, place: Place) -> None:
-        self._manager = ResourceManager(place.rm_http, place.user)
+        self._manager = ResourceManager(place.managers, place.user)
 
     def all(self) -> list[Known]:
         """Every application of ours that YARN remembers, the newest first."""

@@ -1,0 +1,133 @@
+"""Shows a daemon's page who asks where Hadoop has Kerberos (SPNEGO, RFC 4559), by the library that kinit and curl use.
+
+Python's packages for it (gssapi, which requests-gssapi needs, too) come as source only: they want a compiler and the
+headers of Kerberos on every machine. What is needed of the library is one call, so it is made directly. It finds the
+ticket itself: that of `kinit`, or one that it gets, and renews, by the keytab that KRB5_CLIENT_KTNAME names.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import POINTER, Structure, byref, c_char_p, c_size_t, c_uint32, c_void_p
+from functools import lru_cache
+
+from hadoop.errors import NoTicket
+
+LIBRARY = "libgssapi_krb5.so.2"
+_SPNEGO = b"\x2b\x06\x01\x05\x05\x02"  # 1.3.6.1.5.5.2
+_HOST_BASED = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04"  # GSS_C_NT_HOSTBASED_SERVICE, as in HTTP@host
+_FAILED = 0xFFFF0000
+"""The bits of a status that tell of a failure; the others only tell that there is more to do."""
+_OF_GSS, _OF_MECHANISM = 1, 2
+_KEYTAB, _KEYTAB_OF_THE_LIBRARY, _CACHE = "NODEWISE_KEYTAB", "KRB5_CLIENT_KTNAME", "KRB5CCNAME"
+_LOG_IN = f"run `kinit`, or name a keytab with {_KEYTAB_OF_THE_LIBRARY}"
+_REMEDIES = {
+    r"Clock skew|not yet valid": "the clocks of this machine and of Kerberos differ: set them by NTP",
+    r"Server .*not found in Kerberos database": "let Hadoop's site files name the daemon as Kerberos does",
+    r"Cannot (find|contact|locate|resolve)|default realm": "see that the KDC in krb5.conf (KRB5_CONFIG) is up",
+    r"[Kk]eytab|[Pp]reauthentication|Client .*not found|[Pp]assword": "name a keytab that this realm knows",
+}
+"""What helps against what the library says; the first that is found counts, and else there is no ticket."""
+
+
+class _Buffer(Structure):
+    _fields_ = [("length", c_size_t), ("value", c_void_p)]
+
+    def content(self) -> bytes:
+        return ctypes.string_at(self.value, self.length) if self.value else b""
+
+
+class _Oid(Structure):
+    _fields_ = [("length", c_uint32), ("elements", c_char_p)]
+
+
+def make_token(host: str) -> str:
+    """What a page at a host is shown, in Base64; NoTicket, with what helps, when there is no ticket for it."""
+    library, minor = _load(), c_uint32()
+    context, token = c_void_p(), _Buffer()
+    with _name_of(library, host) as name:
+        major = library.gss_init_sec_context(
+            byref(minor), None, byref(context), name, byref(_Oid(len(_SPNEGO), _SPNEGO)), 0, 0, None, None, None,
+            byref(token), None, None,
+        )  # fmt: skip
+    try:
+        if major & _FAILED:
+            raise _no_ticket_error(host, _messages(library, major, minor.value))
+        return base64.b64encode(token.content()).decode()
+    finally:
+        library.gss_release_buffer(byref(minor), byref(token))
+        library.gss_delete_sec_context(byref(minor), byref(context), None)
+
+
+@lru_cache(maxsize=1)
+def _load() -> ctypes.CDLL:
+    """The library; NoTicket when this machine has none."""
+    _take_keytab()
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        raise NoTicket(
+            f"pages of Hadoop want a ticket of Kerberos, and {LIBRARY} is not there ({error})",
+            remedy="`apt-get install libgssapi-krb5-2`",
+        ) from None
+    oid, buffer, status = POINTER(_Oid), POINTER(_Buffer), POINTER(c_uint32)
+    library.gss_import_name.argtypes = [status, buffer, oid, POINTER(c_void_p)]
+    library.gss_init_sec_context.argtypes = [
+        status, c_void_p, POINTER(c_void_p), c_void_p, oid, c_uint32, c_uint32, c_void_p, buffer, c_void_p, buffer,
+        c_void_p, c_void_p,
+    ]  # fmt: skip
+    library.gss_display_status.argtypes = [status, c_uint32, ctypes.c_int, oid, status, buffer]
+    library.gss_release_name.argtypes = [status, POINTER(c_void_p)]
+    library.gss_release_buffer.argtypes = [status, buffer]
+    library.gss_delete_sec_context.argtypes = [status, POINTER(c_void_p), buffer]
+    for function in ("import_name", "init_sec_context", "display_status"):
+        getattr(library, f"gss_{function}").restype = c_uint32
+    return library
+
+
+def _take_keytab() -> None:
+    """Lead the library to the keytab that is named for nodewise, whose tickets then are this process's alone."""
+    keytab = os.environ.get(_KEYTAB)
+    if keytab and _KEYTAB_OF_THE_LIBRARY not in os.environ:
+        os.environ[_KEYTAB_OF_THE_LIBRARY] = keytab
+        os.environ[_CACHE] = "MEMORY:nodewise"
+
+
+@contextmanager
+def _name_of(library: ctypes.CDLL, host: str) -> Iterator[c_void_p]:
+    """The principal of the pages of a host."""
+    text, minor, name = f"HTTP@{host.lower()}".encode(), c_uint32(), c_void_p()
+    held = ctypes.create_string_buffer(text, len(text))
+    said = _Buffer(len(text), ctypes.cast(held, c_void_p))
+    major = library.gss_import_name(byref(minor), byref(said), byref(_Oid(len(_HOST_BASED), _HOST_BASED)), byref(name))
+    if major & _FAILED:
+        raise _no_ticket_error(host, _messages(library, major, minor.value))
+    try:
+        yield name
+    finally:
+        library.gss_release_name(byref(minor), byref(name))
+
+
+def _messages(library: ctypes.CDLL, major: int, minor: int) -> str:
+    """What the library says of a failure: what Kerberos told, if anything, else what kind of failure it is."""
+    told = _message(library, minor, _OF_MECHANISM) if minor else ""
+    return told if told and not told.startswith("Unknown") else _message(library, major, _OF_GSS)
+
+
+def _message(library: ctypes.CDLL, code: int, kind: int) -> str:
+    minor, more, text = c_uint32(), c_uint32(), _Buffer()
+    library.gss_display_status(byref(minor), code, kind, None, byref(more), byref(text))
+    try:
+        return text.content().decode(errors="replace")
+    finally:
+        library.gss_release_buffer(byref(minor), byref(text))
+
+
+def _no_ticket_error(host: str, reason: str) -> NoTicket:
+    helps = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, reason)), _LOG_IN)
+    return NoTicket(f"the pages of Hadoop on {host} want a ticket of Kerberos, and there is none ({reason})", helps)

@@ -1,0 +1,62 @@
+"""Files and folders of HDFS written over WebHDFS, without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from urllib.parse import quote, urlsplit
+
+from hadoop.rest.masters import Addresses
+from hadoop.rest.pages import Limits, Pages
+from hadoop.rest.webhdfs import Refused, WebHdfs
+
+LIMITS = Limits(connect=10.0, silence=60.0, seconds=3600.0, patience=60.0)
+"""Of what is written a DataNode says nothing until it has it whole; a NameNode takes over in less than the patience."""
+_IN_ADDRESSES = "%/?:@!$&'()*+,;=~"
+"""What may stand in an address: a NameNode writes out only what is ASCII."""
+
+
+class WritableHdfs(WebHdfs):
+    """The same HDFS, to be written to. Any number of threads may ask. Every method raises HadoopError."""
+
+    def __init__(self, address: Addresses, user: str) -> None:
+        super().__init__(address, user, LIMITS)
+
+    def write(
+        self, path: str, content: bytes | Iterable[bytes], overwrite: bool = False, block_bytes: int | None = None
+    ) -> None:
+        """Write a whole file, of all pieces if there are several; its folder comes by itself."""
+        more = {"blocksize": str(block_bytes)} if block_bytes else {}
+        flag = "true" if overwrite else "false"
+        told = self._ask_json(path, "CREATE", "PUT", overwrite=flag, noredirect="true", **more)
+        where = urlsplit(str(told["Location"]))
+        node = Pages("DataNode", f"{where.scheme}://{where.netloc}", self._limits)
+        self._checked(node.send("PUT", quote(f"{where.path}?{where.query}", safe=_IN_ADDRESSES), content), path)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its parents; nothing happens when it is there."""
+        self._do(path, "MKDIRS")
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file or folder; into the target, if that is a folder."""
+        self._do(source, "RENAME", destination=target)
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or a folder with all below it; nothing happens when there is none."""
+        self._ask_json(path, "DELETE", "DELETE", recursive="true")
+
+    def files_below(self, folder: str) -> Iterator[str]:
+        """The path of each file below a folder, relative to it."""
+        todo = [""]
+        while todo:
+            inner = todo.pop()
+            for status in self.list_folder(str(PurePosixPath(folder) / inner)):
+                name = str(PurePosixPath(inner) / status["pathSuffix"])
+                if status["type"] == "DIRECTORY":
+                    todo.append(name)
+                else:
+                    yield name
+
+    def _do(self, path: str, operation: str, **more: str) -> None:
+        if not self._ask_json(path, operation, "PUT", **more)["boolean"]:
+            raise Refused(path, self._user, f"{operation} was not done")

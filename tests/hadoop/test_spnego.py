@@ -1,0 +1,206 @@
+"""Pages that want a ticket of Kerberos: a real KDC, real tickets, and daemons that accept them by their own keytab."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from hadoop.errors import HadoopError, NoTicket
+from hadoop.local.kerberos import programs
+from hadoop.local.kerberos.realm import REALM, Realm
+from hadoop.rest import spnego
+from hadoop.rest.container_logs import read_since
+from hadoop.rest.pages import NotKnown, Pages
+from hadoop.rest.resourcemanager import ResourceManager
+from hadoop.rest.webhdfs import WebHdfs
+from hadoop.rest.webhdfs_writing import WritableHdfs
+from tests.hadoop.hadoop_pages import Asked, Daemon, Hdfs, Said, say
+from tests.ports import free_port
+
+Start = Callable[..., Daemon]
+ALICE = f"alice@{REALM}"
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+    folder = tmp_path_factory.mktemp("realm")
+    here = ("127.0.0.1",)
+    made = Realm(folder, folder, f"127.0.0.1:{free_port()}", here, (), here, "me", ("alice",))
+    made.prepare()
+    kdc = subprocess.Popen(
+        [str(programs.find("krb5kdc")), "-n"],
+        env={**os.environ, **made.environment_of_kdc()},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    host, port = made.kdc.split(":")
+    try:
+        for _ in range(500):
+            with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+                break
+            time.sleep(0.02)
+        yield made
+    finally:
+        kdc.kill()
+        kdc.wait()
+
+
+@pytest.fixture
+def nobody(realm: Realm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process, in the realm and without a ticket; the daemons of the tests have their keytab."""
+    told = {
+        "KRB5_CONFIG": str(realm.krb5_conf),
+        "KRB5_KTNAME": str(realm.folder / "keytabs" / "HTTP.keytab"),
+        "KRB5RCACHENAME": "none:",
+        "KRB5CCNAME": f"MEMORY:{secrets.token_hex(4)}",
+    }
+    for name, text in told.items():
+        monkeypatch.setenv(name, text)
+    for name in ("KRB5_CLIENT_KTNAME", "NODEWISE_KEYTAB", "HADOOP_TOKEN_FILE_LOCATION"):
+        monkeypatch.delenv(name, raising=False)
+    spnego._load.cache_clear()
+
+
+@pytest.fixture
+def alice(nobody: None, realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, with the ticket that alice's `kinit` has got."""
+    kinit, cache = programs.find("kinit"), f"FILE:{tmp_path}/tickets"
+    monkeypatch.setenv("KRB5CCNAME", cache)
+    argv = [str(kinit), "-k", "-t", str(realm.keytab("alice")), "alice"]
+    subprocess.run(argv, check=True, env={**os.environ, **programs.libraries(kinit)})
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    with ExitStack() as stack:
+
+        def begin(answer: Callable[[Asked], Said], context: ssl.SSLContext | None = None) -> Daemon:
+            made = Daemon(answer, kerberos=True, context=context)
+            stack.callback(made.close)
+            return made
+
+        yield begin
+
+
+def name_caller(asked: Asked) -> Said:
+    return say({"user": asked.user})
+
+
+@pytest.mark.usefixtures("alice")
+def test_a_ticket_is_shown_once_to_a_daemon_that_wants_one(start: Start) -> None:
+    daemon = start(name_caller)
+    pages = Pages("NameNode", daemon.address)
+
+    assert [pages.read_json("/jmx", "it") for _ in range(3)] == [{"user": ALICE}] * 3
+    assert Pages("NameNode", daemon.address).read_json("/jmx", "it") == {"user": ALICE}
+    assert (daemon.handshakes, len(daemon.asked)) == (1, 4)
+
+
+@pytest.mark.usefixtures("alice")
+def test_two_daemons_of_one_host_do_not_get_what_the_other_one_gave(start: Start) -> None:
+    daemons = [start(name_caller) for _ in range(2)]
+    both = [Pages("NameNode", daemon.address, kept=1) for daemon in daemons]
+
+    for _ in range(3):
+        assert [pages.read_json("/jmx", "it") for pages in both] == [{"user": ALICE}] * 2
+    assert [daemon.handshakes for daemon in daemons] == [1, 1]
+
+
+@pytest.mark.usefixtures("alice")
+def test_a_daemon_that_does_not_know_us_any_more_is_shown_a_ticket_again(start: Start) -> None:
+    daemon = start(name_caller)
+    pages = Pages("NameNode", daemon.address)
+    pages.read_json("/jmx", "it")
+
+    daemon.cookies.clear()
+
+    assert pages.read_json("/jmx", "it") == {"user": ALICE}
+    assert daemon.handshakes == 2
+
+
+@pytest.mark.usefixtures("nobody")
+@pytest.mark.parametrize("variable", ["KRB5_CLIENT_KTNAME", "NODEWISE_KEYTAB"])
+def test_a_keytab_gives_a_service_its_ticket(
+    start: Start, realm: Realm, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", "")  # so that what is set in between is taken back
+    monkeypatch.delenv("KRB5_CLIENT_KTNAME")
+    monkeypatch.setenv(variable, str(realm.keytab("alice")))
+    assert Pages("NameNode", start(name_caller).address).read_json("/jmx", "it") == {"user": ALICE}
+
+
+@pytest.mark.usefixtures("nobody")
+def test_without_a_ticket_the_sentence_says_kinit(start: Start) -> None:
+    daemon = start(name_caller)
+    with pytest.raises(NoTicket, match=r"127\.0\.0\.1 want a ticket.*none \(.+\): run `kinit`, or name a keytab") as no:
+        ResourceManager(daemon.address).is_running("application_1_1")
+    assert not isinstance(no.value, NotKnown)
+    with pytest.raises(NoTicket, match="run `kinit`"):
+        read_since("container_1_1", daemon.address, "stdout", "me", 0)
+    with pytest.raises(NoTicket, match="run `kinit`"):
+        WebHdfs(daemon.address, "me").exists("/data")
+    assert daemon.asked == []
+
+
+@pytest.mark.usefixtures("alice")
+def test_other_reasons_have_other_remedies(tmp_path: Path, realm: Realm, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NoTicket, match=r"elsewhere want.*not found in Kerberos database.*: let Hadoop's site files"):
+        spnego.make_token("elsewhere")
+    wrong = tmp_path / "krb5.conf"
+    wrong.write_text(realm.krb5_conf.read_text().replace(realm.kdc, f"127.0.0.1:{free_port()}"))
+    monkeypatch.setenv("KRB5_CONFIG", str(wrong))
+    with pytest.raises(NoTicket, match=r"Cannot contact any KDC.*: see that the KDC in krb5\.conf"):
+        spnego.make_token("another")
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_machine_without_the_library_is_told_what_brings_it(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spnego, "LIBRARY", "libnothing.so.1")
+    with pytest.raises(NoTicket, match=r"libnothing.*: `apt-get install libgssapi-krb5-2`"):
+        Pages("NameNode", start(name_caller).address).ask("/jmx")
+
+
+@pytest.mark.usefixtures("alice")
+def test_a_ticket_is_shown_over_https(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    argv += ["-days", "2", "-subj", "/CN=here", "-addext", "subjectAltName=IP:127.0.0.1"]
+    argv += ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
+    subprocess.run(argv, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    assert Pages("NameNode", start(name_caller, context).address).read_json("/jmx", "it") == {"user": ALICE}
+
+
+@pytest.mark.usefixtures("alice")
+def test_who_is_known_and_may_not_is_refused_and_not_told_that_there_is_nothing(start: Start) -> None:
+    daemon = start(lambda _: say({"RemoteException": {"message": "Permission denied: user=alice"}}, 403))
+    with pytest.raises(HadoopError, match=r"does not show application application_1_1 to this user \(status 403") as no:
+        ResourceManager(daemon.address).is_running("application_1_1")
+    assert not isinstance(no.value, NotKnown)
+    with pytest.raises(HadoopError, match="Permission denied: user=alice"):
+        WebHdfs(daemon.address, "me").status("/user/bob")
+
+
+@pytest.mark.usefixtures("alice")
+def test_hdfs_is_read_and_written_with_a_ticket(start: Start) -> None:
+    hdfs = Hdfs()
+    namenode = start(hdfs)
+    datanode = Daemon(hdfs)  # which is shown what the NameNode put into the address
+    hdfs.datanode = datanode.address
+    try:
+        WritableHdfs(namenode.address, "me").write("/data/a", b"content")
+        assert WebHdfs(namenode.address, "me").read("/data/a") == b"content"
+        assert {asked.user for asked in namenode.asked} == {ALICE}
+        assert namenode.handshakes == 1
+    finally:
+        datanode.close()
