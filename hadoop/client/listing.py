@@ -16,6 +16,9 @@ from hadoop.rest.namenode import NameNode
 _HDFS = "org.apache.hadoop.hdfs"
 _PROTO = f"{_HDFS}.protocol.proto"
 _DENIED = "org.apache.hadoop.security.AccessControlException"
+_NOT_ACTIVE = ("org.apache.hadoop.ipc.StandbyException", "org.apache.hadoop.ipc.RetriableException")
+_FAILOVERS = 3
+"""So many times one page may be asked for anew: a NameNode that has just taken over may fail, too."""
 
 
 class Stamp(NamedTuple):
@@ -53,7 +56,7 @@ class ErasurePolicy(NamedTuple):
 
 
 class Listing:
-    """A session with the NameNode of a file system. Every method raises HadoopError."""
+    """A session with the NameNode of a file system, of several the active one. Every method raises HadoopError."""
 
     def __init__(self, filesystem: FileSystem) -> None:
         self._filesystem = filesystem
@@ -68,6 +71,8 @@ class Listing:
                     remedy="set fs.defaultFS in core-site.xml to hdfs://HOST:PORT",
                 ) from None
             self._namenode = _messages_of(self._client.getNamenode())
+            logical = java(f"{_HDFS}.HAUtilClient").isLogicalUri(configuration(), filesystem.java.getUri())
+            self._failovers = _FAILOVERS if logical else 0
             self._request = java(f"{_PROTO}.ClientNamenodeProtocolProtos$GetListingRequestProto")
         self._page = message_class(f"{_PROTO}.HdfsProtos", "hadoop.hdfs.DirectoryListingProto")
 
@@ -82,7 +87,7 @@ class Listing:
         while True:
             with java_errors(f"listing {folder}", REMEDY):
                 start = java("org.apache.hadoop.thirdparty.protobuf.ByteString").copyFrom(_bytes(after))
-                listing = self._namenode.getListing(None, request.setStartAfter(start).build())
+                listing = self._get_listing(request.setStartAfter(start).build())
                 if not listing.hasDirList():
                     return
                 content = bytes(listing.getDirList().toByteArray())
@@ -93,6 +98,19 @@ class Listing:
             if not page.remainingEntries:
                 return
             after = page.partialListing[-1].path
+
+    def _get_listing(self, request: Any) -> Any:
+        """The answer of the active NameNode, also of one that takes over meanwhile. Java's errors are raised."""
+        for _ in range(self._failovers):
+            try:
+                return self._namenode.getListing(None, request)
+            except java("org.apache.hadoop.thirdparty.protobuf.ServiceException") as error:
+                if not _may_have_moved(error.getCause()):
+                    raise
+            # Unlike our proxy, which is bound to one NameNode, the client looks for the active one, and waits for it.
+            self._client.getFileInfo("/")
+            self._namenode = _messages_of(self._client.getNamenode())
+        return self._namenode.getListing(None, request)
 
     def erasure_policy(self, message: Any) -> ErasurePolicy:
         """The policy that an ErasureCodingPolicyProto names; for Hadoop's own policies it holds only the number."""
@@ -182,6 +200,13 @@ def _messages_of(namenode: Any) -> Any:
     rpc.setProtocolEngine(conf, protocol.class_, java("org.apache.hadoop.ipc.ProtobufRpcEngine2").class_)
     address = rpc.getServerAddress(namenode)
     return rpc.getProxy(protocol.class_, rpc.getProtocolVersion(protocol.class_), address, conf)
+
+
+def _may_have_moved(cause: Any) -> bool:
+    """Whether another NameNode may answer what one did not: it says that it is not active, or says nothing at all."""
+    if isinstance(cause, java("org.apache.hadoop.ipc.RemoteException")):
+        return str(cause.getClassName()) in _NOT_ACTIVE
+    return isinstance(cause, java("java.io.IOException"))
 
 
 def _racks_on(page: Any) -> dict[str, str]:
