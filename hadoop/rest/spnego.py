@@ -2,7 +2,8 @@
 
 Python's packages for it (gssapi, which requests-gssapi needs, too) come as source only: they want a compiler and the
 headers of Kerberos on every machine. What is needed of the library is one call, so it is made directly. It finds the
-ticket itself: that of `kinit`, or one that it gets, and renews, by the keytab that KRB5_CLIENT_KTNAME names.
+ticket itself: that of `kinit`, or one that it gets, and renews, by the keytab that KRB5_CLIENT_KTNAME names, or that
+NODEWISE_KEYTAB names for nodewise alone, where NODEWISE_PRINCIPAL may tell whose key of several is meant.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from hadoop.errors import NoTicket
 LIBRARY = "libgssapi_krb5.so.2"
 _SPNEGO = b"\x2b\x06\x01\x05\x05\x02"  # 1.3.6.1.5.5.2
 _HOST_BASED = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04"  # GSS_C_NT_HOSTBASED_SERVICE, as in HTTP@host
+_USER = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x01"  # GSS_C_NT_USER_NAME, as in alice@REALM
+_FOR_EVER, _TO_ASK = 0xFFFFFFFF, 1
 _FAILED = 0xFFFF0000
 """The bits of a status that tell of a failure; the others only tell that there is more to do."""
 _OF_GSS, _OF_MECHANISM = 1, 2
-_KEYTAB, _KEYTAB_OF_THE_LIBRARY, _CACHE = "NODEWISE_KEYTAB", "KRB5_CLIENT_KTNAME", "KRB5CCNAME"
+_KEYTAB, _PRINCIPAL = "NODEWISE_KEYTAB", "NODEWISE_PRINCIPAL"
+_KEYTAB_OF_THE_LIBRARY, _CACHE = "KRB5_CLIENT_KTNAME", "KRB5CCNAME"
 _LOG_IN = f"run `kinit`, or name a keytab with {_KEYTAB_OF_THE_LIBRARY}"
 _REMEDIES = {
     r"Clock skew|not yet valid": "the clocks of this machine and of Kerberos differ: set them by NTP",
@@ -50,9 +54,9 @@ def make_token(host: str) -> str:
     """What a page at a host is shown, in Base64; NoTicket, with what helps, when there is no ticket for it."""
     library, minor = _load(), c_uint32()
     context, token = c_void_p(), _Buffer()
-    with _name_of(library, host) as name:
+    with _import_name(library, host, f"HTTP@{host.lower()}", _HOST_BASED) as name, _asker(library, host) as asker:
         major = library.gss_init_sec_context(
-            byref(minor), None, byref(context), name, byref(_Oid(len(_SPNEGO), _SPNEGO)), 0, 0, None, None, None,
+            byref(minor), asker, byref(context), name, byref(_Oid(len(_SPNEGO), _SPNEGO)), 0, 0, None, None, None,
             byref(token), None, None,
         )  # fmt: skip
     try:
@@ -81,11 +85,15 @@ def _load() -> ctypes.CDLL:
         status, c_void_p, POINTER(c_void_p), c_void_p, oid, c_uint32, c_uint32, c_void_p, buffer, c_void_p, buffer,
         c_void_p, c_void_p,
     ]  # fmt: skip
+    library.gss_acquire_cred.argtypes = [
+        status, c_void_p, c_uint32, c_void_p, ctypes.c_int, POINTER(c_void_p), c_void_p, c_void_p,
+    ]  # fmt: skip
+    library.gss_release_cred.argtypes = [status, POINTER(c_void_p)]
     library.gss_display_status.argtypes = [status, c_uint32, ctypes.c_int, oid, status, buffer]
     library.gss_release_name.argtypes = [status, POINTER(c_void_p)]
     library.gss_release_buffer.argtypes = [status, buffer]
     library.gss_delete_sec_context.argtypes = [status, POINTER(c_void_p), buffer]
-    for function in ("import_name", "init_sec_context", "display_status"):
+    for function in ("import_name", "acquire_cred", "init_sec_context", "display_status"):
         getattr(library, f"gss_{function}").restype = c_uint32
     return library
 
@@ -93,24 +101,42 @@ def _load() -> ctypes.CDLL:
 def _take_keytab() -> None:
     """Lead the library to the keytab that is named for nodewise, whose tickets then are this process's alone."""
     keytab = os.environ.get(_KEYTAB)
-    if keytab and _KEYTAB_OF_THE_LIBRARY not in os.environ:
+    if keytab:
         os.environ[_KEYTAB_OF_THE_LIBRARY] = keytab
-        os.environ[_CACHE] = "MEMORY:nodewise"
+        os.environ[_CACHE] = f"MEMORY:{os.environ.get(_PRINCIPAL, '')} of {keytab}"
 
 
 @contextmanager
-def _name_of(library: ctypes.CDLL, host: str) -> Iterator[c_void_p]:
-    """The principal of the pages of a host."""
-    text, minor, name = f"HTTP@{host.lower()}".encode(), c_uint32(), c_void_p()
+def _import_name(library: ctypes.CDLL, host: str, said: str, kind: bytes) -> Iterator[c_void_p]:
+    """A principal as the library has it, for the pages of a host."""
+    text, minor, name = said.encode(), c_uint32(), c_void_p()
     held = ctypes.create_string_buffer(text, len(text))
-    said = _Buffer(len(text), ctypes.cast(held, c_void_p))
-    major = library.gss_import_name(byref(minor), byref(said), byref(_Oid(len(_HOST_BASED), _HOST_BASED)), byref(name))
+    given = _Buffer(len(text), ctypes.cast(held, c_void_p))
+    major = library.gss_import_name(byref(minor), byref(given), byref(_Oid(len(kind), kind)), byref(name))
     if major & _FAILED:
         raise _no_ticket_error(host, _messages(library, major, minor.value))
     try:
         yield name
     finally:
         library.gss_release_name(byref(minor), byref(name))
+
+
+@contextmanager
+def _asker(library: ctypes.CDLL, host: str) -> Iterator[c_void_p | None]:
+    """Who asks: whose key of a keytab is named, or else whomever the library takes."""
+    principal = os.environ.get(_PRINCIPAL)
+    if not (principal and os.environ.get(_KEYTAB)):
+        yield None
+        return
+    minor, asker = c_uint32(), c_void_p()
+    with _import_name(library, host, principal, _USER) as name:
+        major = library.gss_acquire_cred(byref(minor), name, _FOR_EVER, None, _TO_ASK, byref(asker), None, None)
+    if major & _FAILED:
+        raise _no_ticket_error(host, _messages(library, major, minor.value))
+    try:
+        yield asker
+    finally:
+        library.gss_release_cred(byref(minor), byref(asker))
 
 
 def _messages(library: ctypes.CDLL, major: int, minor: int) -> str:

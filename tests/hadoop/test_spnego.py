@@ -65,7 +65,7 @@ def nobody(realm: Realm, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, text in told.items():
         monkeypatch.setenv(name, text)
-    for name in ("KRB5_CLIENT_KTNAME", "NODEWISE_KEYTAB", "HADOOP_TOKEN_FILE_LOCATION"):
+    for name in ("KRB5_CLIENT_KTNAME", "NODEWISE_KEYTAB", "NODEWISE_PRINCIPAL", "HADOOP_TOKEN_FILE_LOCATION"):
         monkeypatch.delenv(name, raising=False)
     spnego._load.cache_clear()
 
@@ -136,6 +136,33 @@ def test_a_keytab_gives_a_service_its_ticket(
     monkeypatch.delenv("KRB5_CLIENT_KTNAME")
     monkeypatch.setenv(variable, str(realm.keytab("alice")))
     assert Pages("NameNode", start(name_caller).address).read_json("/jmx", "it") == {"user": ALICE}
+
+
+@pytest.mark.usefixtures("alice")
+@pytest.mark.parametrize(("principal", "user"), [("me", f"me@{REALM}"), (ALICE, ALICE), (None, f"me@{REALM}")])
+def test_of_a_keytab_of_several_one_may_be_named(
+    start: Start, realm: Realm, principal: str | None, user: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = "KRB5_CLIENT_KTNAME", "KRB5CCNAME"
+    for name in names:  # so that what is set in between is taken back
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    both = tmp_path / "both.keytab"
+    both.write_bytes(realm.keytab("me").read_bytes() + realm.keytab("alice").read_bytes()[2:])
+    monkeypatch.setenv("NODEWISE_KEYTAB", str(both))
+    if principal:
+        monkeypatch.setenv("NODEWISE_PRINCIPAL", principal)
+    assert Pages("NameNode", start(name_caller).address).read_json("/jmx", "it") == {"user": user}
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_principal_that_a_keytab_does_not_hold_is_said(
+    start: Start, realm: Realm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", "")
+    monkeypatch.setenv("NODEWISE_KEYTAB", str(realm.keytab("alice")))
+    monkeypatch.setenv("NODEWISE_PRINCIPAL", "bob")
+    with pytest.raises(NoTicket, match="bob"):
+        Pages("NameNode", start(name_caller).address).ask("/jmx")
 
 
 @pytest.mark.usefixtures("nobody")
