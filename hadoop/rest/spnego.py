@@ -13,7 +13,7 @@ import ctypes
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from ctypes import POINTER, Structure, byref, c_char_p, c_size_t, c_uint32, c_void_p
 from functools import lru_cache
 
@@ -22,6 +22,7 @@ from hadoop.errors import NoTicket
 LIBRARY = "libgssapi_krb5.so.2"
 _SPNEGO = b"\x2b\x06\x01\x05\x05\x02"  # 1.3.6.1.5.5.2
 _HOST_BASED = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04"  # GSS_C_NT_HOSTBASED_SERVICE, as in HTTP@host
+_KRB5 = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02"  # 1.2.840.113554.1.2.2
 _USER = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x01"  # GSS_C_NT_USER_NAME, as in alice@REALM
 _FOR_EVER, _TO_ASK = 0xFFFFFFFF, 1
 _FAILED = 0xFFFF0000
@@ -48,6 +49,10 @@ class _Buffer(Structure):
 
 class _Oid(Structure):
     _fields_ = [("length", c_uint32), ("elements", c_char_p)]
+
+
+class _Oids(Structure):
+    _fields_ = [("count", c_size_t), ("elements", POINTER(_Oid))]
 
 
 def make_token(host: str) -> str:
@@ -86,7 +91,7 @@ def _load() -> ctypes.CDLL:
         c_void_p, c_void_p,
     ]  # fmt: skip
     library.gss_acquire_cred.argtypes = [
-        status, c_void_p, c_uint32, c_void_p, ctypes.c_int, POINTER(c_void_p), c_void_p, c_void_p,
+        status, c_void_p, c_uint32, POINTER(_Oids), ctypes.c_int, POINTER(c_void_p), c_void_p, c_void_p,
     ]  # fmt: skip
     library.gss_release_cred.argtypes = [status, POINTER(c_void_p)]
     library.gss_display_status.argtypes = [status, c_uint32, ctypes.c_int, oid, status, buffer]
@@ -122,15 +127,18 @@ def _import_name(library: ctypes.CDLL, host: str, said: str, kind: bytes) -> Ite
 
 
 @contextmanager
-def _asker(library: ctypes.CDLL, host: str) -> Iterator[c_void_p | None]:
-    """Who asks: whose key of a keytab is named, or else whomever the library takes."""
-    principal = os.environ.get(_PRINCIPAL)
-    if not (principal and os.environ.get(_KEYTAB)):
-        yield None
-        return
-    minor, asker = c_uint32(), c_void_p()
-    with _import_name(library, host, principal, _USER) as name:
-        major = library.gss_acquire_cred(byref(minor), name, _FOR_EVER, None, _TO_ASK, byref(asker), None, None)
+def _asker(library: ctypes.CDLL, host: str) -> Iterator[c_void_p]:
+    """Who asks the pages of a host: whose key of a keytab is named, or else whomever the library finds.
+
+    It could find him by itself later on, but would not tell then why there is nobody.
+    """
+    principal = os.environ.get(_PRINCIPAL) if os.environ.get(_KEYTAB) else None
+    with _import_name(library, host, principal, _USER) if principal else nullcontext() as name:
+        minor, asker = c_uint32(), c_void_p()
+        ways = _Oids(1, ctypes.pointer(_Oid(len(_KRB5), _KRB5)))
+        major = library.gss_acquire_cred(
+            byref(minor), name, _FOR_EVER, byref(ways), _TO_ASK, byref(asker), None, None
+        )  # fmt: skip
     if major & _FAILED:
         raise _no_ticket_error(host, _messages(library, major, minor.value))
     try:
@@ -155,5 +163,9 @@ def _message(library: ctypes.CDLL, code: int, kind: int) -> str:
 
 
 def _no_ticket_error(host: str, reason: str) -> NoTicket:
-    helps = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, reason)), _LOG_IN)
+    keytab = (os.environ.get(_KEYTAB) or os.environ.get(_KEYTAB_OF_THE_LIBRARY) or "").removeprefix("FILE:")
+    if keytab and not os.access(keytab, os.R_OK):
+        reason, helps = f"the keytab {keytab} cannot be read", "name a file that this user may read"
+    else:
+        helps = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, reason)), _LOG_IN)
     return NoTicket(f"the pages of Hadoop on {host} want a ticket of Kerberos, and there is none ({reason})", helps)

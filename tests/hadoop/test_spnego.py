@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import socket
 import ssl
@@ -70,13 +71,18 @@ def nobody(realm: Realm, monkeypatch: pytest.MonkeyPatch) -> None:
     spnego._load.cache_clear()
 
 
+def log_in(realm: Realm, folder: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    """Get the ticket of alice's `kinit`."""
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{folder}/tickets")
+    kinit = programs.find("kinit")
+    argv = [str(kinit), *words, "-k", "-t", str(realm.keytab("alice")), "alice"]
+    subprocess.run(argv, check=True, env={**os.environ, **programs.libraries(kinit)})
+
+
 @pytest.fixture
 def alice(nobody: None, realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same, with the ticket that alice's `kinit` has got."""
-    kinit, cache = programs.find("kinit"), f"FILE:{tmp_path}/tickets"
-    monkeypatch.setenv("KRB5CCNAME", cache)
-    argv = [str(kinit), "-k", "-t", str(realm.keytab("alice")), "alice"]
-    subprocess.run(argv, check=True, env={**os.environ, **programs.libraries(kinit)})
+    """The same, with a ticket of alice's."""
+    log_in(realm, tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -187,6 +193,28 @@ def test_other_reasons_have_other_remedies(tmp_path: Path, realm: Realm, monkeyp
     monkeypatch.setenv("KRB5_CONFIG", str(wrong))
     with pytest.raises(NoTicket, match=r"Cannot contact any KDC.*: see that the KDC in krb5\.conf"):
         spnego.make_token("another")
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_keytab_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{tmp_path}/missing")
+    with pytest.raises(NoTicket, match=r"the keytab /.*/missing cannot be read\): name a file that this user may read"):
+        spnego.make_token("127.0.0.1")
+
+
+@pytest.mark.usefixtures("nobody")
+def test_an_expired_ticket_is_none(realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_in(realm, tmp_path, monkeypatch, "-l", "1s")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            spnego.make_token("127.0.0.1")
+        except NoTicket as error:
+            assert re.search(r"expired|No Kerberos credentials", error.message), error
+            assert "run `kinit`" in error.remedy
+            return
+        time.sleep(0.1)
+    pytest.fail("the ticket has not expired")
 
 
 @pytest.mark.usefixtures("nobody")
