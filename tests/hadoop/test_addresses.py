@@ -48,6 +48,8 @@ NAMENODES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
         {"dfs.nameservices": "ns1", f"{NN}.rpc-address.ns1": "a:1", f"{NN}.http-address.ns1": "a:2"},
         ("http://a:2",),
     ),
+    "another file system": ("s3a://bucket", HA | {"dfs.nameservices": "ns1"}, ("http://a:9870", "http://b:9870")),
+    "by a host": ("hdfs://b:8020", HA, ("http://a:9870", "http://b:9870")),
     "variable": ("hdfs://a", {"here": "v", f"{NN}.http-address": "${here}:${port}", "port": "7"}, ("http://v:7",)),
     "address of version 6": ("hdfs://a", {f"{NN}.http-address": "[fd00::1]:7"}, ("http://[fd00::1]:7",)),
 }
@@ -116,3 +118,12 @@ def test_an_hdfs_is_called_by_its_name_service_or_by_its_hosts(tmp_path: Path) -
     write(tmp_path, "core-site.xml", {"fs.defaultFS": "hdfs://master:8020"})
     write(tmp_path, "hdfs-site.xml", {})
     assert hdfs_names(tmp_path) == ("master",)
+
+
+def test_a_name_service_that_is_not_configured_here_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "core-site.xml", {"fs.defaultFS": "hdfs://ns2"})
+    write(tmp_path, "hdfs-site.xml", HA)
+    said = r"core-site\.xml sets fs\.defaultFS to hdfs://ns2, and .* knows no such HDFS: name one of other, ns1"
+    for find in (namenode_addresses, hdfs_names):
+        with pytest.raises(HadoopError, match=said):
+            find(tmp_path)

@@ -10,7 +10,7 @@ from hadoop.errors import HadoopError
 from hadoop.local import site
 from hadoop.local.state import Cluster
 from hadoop.rest import site_files
-from hadoop.rest.addresses import namenode_http, resourcemanager_http
+from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
 
 
 def _site_file(directory: Path, content: str) -> Path:
@@ -22,8 +22,8 @@ def _site_file(directory: Path, content: str) -> Path:
 def test_the_addresses_are_those_of_the_cluster_that_wrote_the_files(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, "127.0.9", 1, "me", Path("/jars"), Path("/jvm/bin/java"))
     site.render(cluster)
-    assert namenode_http(cluster.conf_dir) == cluster.namenode_http
-    assert resourcemanager_http(cluster.conf_dir) == cluster.rm_http
+    assert namenode_addresses(cluster.conf_dir) == (cluster.namenode_http,)
+    assert resourcemanager_addresses(cluster.conf_dir) == (cluster.rm_http,)
 
 
 def test_blanks_around_keys_and_values_do_not_count(tmp_path: Path) -> None:
@@ -33,17 +33,17 @@ def test_blanks_around_keys_and_values_do_not_count(tmp_path: Path) -> None:
 
 def test_a_missing_file_and_a_missing_key_are_named_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(HadoopError, match=r"hdfs-site\.xml does not exist: start a cluster .* or .* --hadoop-conf"):
-        namenode_http(tmp_path)
+        namenode_addresses(tmp_path)
     _site_file(tmp_path, "<configuration/>")
     with pytest.raises(HadoopError, match=r"hdfs-site\.xml does not set dfs\.namenode\.http-address: add it"):
-        namenode_http(tmp_path)
+        namenode_addresses(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "<configuration>", "key = value"])
 def test_a_file_that_is_no_xml_is_one_sentence(tmp_path: Path, content: str) -> None:
     _site_file(tmp_path, content)
     with pytest.raises(HadoopError, match=r"hdfs-site\.xml cannot be read \(.*\): mend it, it must be Hadoop's XML"):
-        namenode_http(tmp_path)
+        namenode_addresses(tmp_path)
 
 
 AUTHENTICATED = (

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
-from hadoop.rest.addresses import namenode_http
+from hadoop.rest.addresses import namenode_addresses
+from hadoop.rest.masters import in_order
 from jobs.application.job_spec import JobSpec
 from jobs.division import decision_store
 from jobs.division.decision import Decision
@@ -86,10 +87,13 @@ class Output:
 
 
 def report_url(conf_dir: str, output: str) -> str:
-    """Where a browser finds the page of a job that has succeeded; "" where the site files name no such place."""
+    """Where a browser finds the page of a job that has succeeded; "" where the site files name no such place.
+
+    Of two NameNodes it is the one that was active when this process last asked, if it has.
+    """
     try:
-        namenode = namenode_http(Path(conf_dir))
-    except HadoopError:  # with several NameNodes, or Hadoop's defaults, the key is not there
+        namenode = in_order(namenode_addresses(Path(conf_dir)))[0]
+    except HadoopError:
         return ""
     return f"{namenode}/webhdfs/v1{quote(output)}/report.html?op=OPEN"
 
