@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from ctypes import POINTER, Structure, byref, c_char_p, c_size_t, c_uint32, c_void_p
 from functools import lru_cache
+from pathlib import Path
 
 from hadoop.errors import NoTicket
 
@@ -71,6 +72,13 @@ def make_token(host: str) -> str:
     finally:
         library.gss_release_buffer(byref(minor), byref(token))
         library.gss_delete_sec_context(byref(minor), byref(context), None)
+
+
+def name_keytab(keytab: Path, principal: str | None) -> None:
+    """Have this process, and those that it starts, show tickets by a keytab: of this principal, or of its first."""
+    os.environ[_KEYTAB] = str(keytab)
+    if principal:
+        os.environ[_PRINCIPAL] = principal
 
 
 @lru_cache(maxsize=1)

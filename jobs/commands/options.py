@@ -78,6 +78,10 @@ def hadoop_home(
 ) -> jvm.HadoopHome:
     """What the options of `hadoop_options` mean, checked."""
     conf_dir = (hadoop_conf or home / "cluster" / "conf").absolute()
+    if keytab:
+        from hadoop.rest import spnego  # nobody else needs it
+
+        spnego.name_keytab(keytab.absolute(), principal)
     account = Account(user, keytab and keytab.absolute(), principal)
     return jvm.HadoopHome(conf_dir, jars.absolute(), user or current_user(), account).check()
 

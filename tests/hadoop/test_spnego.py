@@ -24,6 +24,7 @@ from hadoop.rest.pages import NotKnown, Pages
 from hadoop.rest.resourcemanager import ResourceManager
 from hadoop.rest.webhdfs import WebHdfs
 from hadoop.rest.webhdfs_writing import WritableHdfs
+from jobs.commands import options
 from tests.hadoop.hadoop_pages import Asked, Daemon, Hdfs, Said, say
 from tests.ports import free_port
 
@@ -158,6 +159,20 @@ def test_of_a_keytab_of_several_one_may_be_named(
     if principal:
         monkeypatch.setenv("NODEWISE_PRINCIPAL", principal)
     assert Pages("NameNode", start(name_caller).address).read_json("/jmx", "it") == {"user": user}
+
+
+@pytest.mark.usefixtures("nobody")
+def test_the_option_of_a_command_names_a_keytab_too(
+    start: Start, realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KRB5_CLIENT_KTNAME", "NODEWISE_KEYTAB", "NODEWISE_PRINCIPAL"):  # which are taken back then
+        monkeypatch.setenv(name, "")
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    monkeypatch.setattr("hadoop.client.jvm.check_jars", lambda jars: None)
+
+    options.hadoop_home(tmp_path, tmp_path, tmp_path, None, realm.keytab("alice"), "alice")
+
+    assert Pages("NameNode", start(name_caller).address).read_json("/jmx", "it") == {"user": ALICE}
 
 
 @pytest.mark.usefixtures("nobody")
