@@ -12,7 +12,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hadoop.rest.addresses import hdfs_names, namenode_addresses
-from jobs.commands.options import console, hadoop_home, hadoop_options, progress_console, show
+from jobs.commands.options import console, hadoop_options, page_reader, progress_console, show
 
 SIZE = re.compile(r"(?P<number>\d+(\.\d+)?) *(?P<unit>|k|M|G)B?", re.IGNORECASE)
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -81,7 +81,7 @@ def load(
     """
     from jobs.images import datasets
 
-    where = hadoop_home(home, **hadoop)
+    where = page_reader(home, hadoop)
     with _bar("uploading") as advance:
         result = datasets.load(
             directory,
@@ -132,7 +132,7 @@ def pack(
     """
     from jobs.images import packing
 
-    where = hadoop_home(home, **hadoop)
+    where = page_reader(home, hadoop)
     namenodes, names = namenode_addresses(where.conf_dir), hdfs_names(where.conf_dir)
     with _bar("packing") as advance:
         result = packing.pack(

@@ -157,6 +157,7 @@ class Hdfs:
         operations: dict[str, Callable[[str, Asked], Said]] = {
             "CREATE": self._create,
             "GETFILESTATUS": self._status,
+            "GETHOMEDIRECTORY": lambda _, who: say({"Path": f"/user/{who.user.partition('@')[0] or 'nobody'}"}),
             "LISTSTATUS": self._list,
             "MKDIRS": self._make,
             "RENAME": self._rename,

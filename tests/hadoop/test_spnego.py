@@ -175,6 +175,26 @@ def test_the_option_of_a_command_names_a_keytab_too(
     assert Pages("NameNode", start(name_caller).address).read_json("/jmx", "it") == {"user": ALICE}
 
 
+@pytest.mark.usefixtures("alice")
+def test_a_command_that_reads_pages_is_whom_the_ticket_says_and_nobody_else(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = start(Hdfs()).address.removeprefix("http://")
+    for name, key, text in (
+        ("core-site.xml", "hadoop.security.authentication", "kerberos"),
+        ("hdfs-site.xml", "dfs.namenode.http-address", host),
+    ):
+        content = f"<configuration><property><name>{key}</name><value>{text}</value></property></configuration>"
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr("hadoop.client.jvm.check_jars", lambda jars: None)
+    given = {"hadoop_conf": tmp_path, "jars": tmp_path}
+
+    assert options.page_reader(tmp_path, given | {"user": None}).user == "alice"
+    assert options.page_reader(tmp_path, given | {"user": "alice"}).user == "alice"
+    with pytest.raises(HadoopError, match="--user bob is refused: this cluster has Kerberos, for which you are alice"):
+        options.page_reader(tmp_path, given | {"user": "bob"})
+
+
 @pytest.mark.usefixtures("nobody")
 def test_a_principal_that_a_keytab_does_not_hold_is_said(
     start: Start, realm: Realm, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,7 @@ from jobs.application import following, job_record
 from jobs.application import logs as job_logs
 from jobs.application.status import ContainerStatus
 from jobs.commands.job import attend
-from jobs.commands.options import hadoop_home, hadoop_options, progress_console
+from jobs.commands.options import hadoop_options, page_reader, progress_console
 
 
 @click.command()
@@ -34,7 +34,7 @@ def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any
     Example:
       nodewise job logs application_1700000000000_0001 -f
     """
-    where = hadoop_home(home, **hadoop)
+    where = page_reader(home, hadoop)
     managers = resourcemanager_addresses(where.conf_dir)
 
     def list_containers(alive: bool) -> Sequence[ContainerStatus]:
