@@ -60,7 +60,7 @@ class Daemon:
         self.handshakes = 0
         self.kerberos = kerberos
         self.cookies: dict[str, str] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         if context:
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
@@ -88,9 +88,14 @@ class Daemon:
         return user, {"Set-Cookie": f'hadoop.auth="{given}"; Path=/; HttpOnly'}
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64  # as many may connect at once
+
+
 def _handler(daemon: Daemon) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # an answer goes in one piece, as those of Hadoop do
 
         def do_GET(self) -> None:
             body = _body(self)
