@@ -17,6 +17,8 @@ LIMITS = Limits(connect=2.0, silence=10.0)
 """`size_bytes` is that of a file that is read whole into the service, or of a folder of 150,000 files."""
 _BEYOND = "after EOF"
 """Of what a DataNode says to whoever asks beyond the end of a file."""
+IN_ADDRESSES = "%/?:@!$&'()*+,;=~"
+"""What may stand in an address: a NameNode writes out only what is ASCII."""
 CONNECTIONS = 8
 """So many are kept open between two calls."""
 
@@ -99,7 +101,7 @@ class WebHdfs:
         where = urlsplit(str(self._ask_json(path, "OPEN", noredirect="true")["Location"]))
         query = {**dict(parse_qsl(where.query)), "offset": str(offset), "length": str(most)}
         node = Pages("DataNode", f"{where.scheme}://{where.netloc}", replace(self._limits, size_bytes=most))
-        answer = node.ask(f"{where.path}?{urlencode(query)}")
+        answer = node.ask(f"{quote(where.path, safe=IN_ADDRESSES)}?{urlencode(query)}")
         if answer.status == 200:
             return answer.content
         reason = _reason(answer)

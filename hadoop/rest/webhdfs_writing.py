@@ -8,12 +8,10 @@ from urllib.parse import quote, urlsplit
 
 from hadoop.rest.masters import Addresses
 from hadoop.rest.pages import Limits, Pages
-from hadoop.rest.webhdfs import Refused, WebHdfs
+from hadoop.rest.webhdfs import IN_ADDRESSES, Refused, WebHdfs
 
 LIMITS = Limits(connect=10.0, silence=60.0, seconds=3600.0, patience=60.0)
 """Of what is written a DataNode says nothing until it has it whole; a NameNode takes over in less than the patience."""
-_IN_ADDRESSES = "%/?:@!$&'()*+,;=~"
-"""What may stand in an address: a NameNode writes out only what is ASCII."""
 
 
 class WritableHdfs(WebHdfs):
@@ -31,7 +29,7 @@ class WritableHdfs(WebHdfs):
         told = self._ask_json(path, "CREATE", "PUT", overwrite=flag, noredirect="true", **more)
         where = urlsplit(str(told["Location"]))
         node = Pages("DataNode", f"{where.scheme}://{where.netloc}", self._limits)
-        self._checked(node.send("PUT", quote(f"{where.path}?{where.query}", safe=_IN_ADDRESSES), content), path)
+        self._checked(node.send("PUT", quote(f"{where.path}?{where.query}", safe=IN_ADDRESSES), content), path)
 
     def make_folder(self, path: str) -> None:
         """Make a folder and its parents; nothing happens when it is there."""
