@@ -49,6 +49,8 @@ class Settings:
     batch: int = _key(500, "changes", "most changes in one commit")
     patience: float = _key(8.0, "seconds", "how long a write waits for the database")
     flush_rows: int = _key(5_000, "rows", "with ack fast, most values stored in one commit")
+    shared_with: str = _key("", "URL", "another service of the same database, of which one is active; empty: none")
+    flush: float = _key(5.0, "seconds", "with ack fast, time between two rounds in which values are stored")
     notice_timeout: float = _key(2.0, "seconds", "how long the master waits for an agent it tells something")
     notice_threads: int = _key(4, "threads", "how many agents are told at the same time")
     task_days: float = _key(90.0, "days", "how long a task is kept after it has ended")

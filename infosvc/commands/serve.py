@@ -22,7 +22,8 @@ from infosvc.access.roles import SHORTEST_TOKEN, is_loopback, token_from
 from infosvc.commands.options import token_option
 from infosvc.settings import Ack, Settings
 from infosvc.wire.client import DEFAULT_PORT
-from infosvc.wire.errors import InvalidInput
+from infosvc.wire.connection import place_of
+from infosvc.wire.errors import InvalidInput, Unreachable
 from infosvc.wire.records import NODE_NAME
 from infosvc.wire.service_options import token_path
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from infosvc.http.server import Server
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+FLUSH_SECONDS = 0.5
+"""Of a service that shares its database, with --ack fast: what readers see is stored within a second."""
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -62,6 +66,13 @@ def _bytes_option(limit: str, of: str) -> Callable[[Command], Command]:
     "--database-password-file",
     type=_file,
     help="File with the database's password, which else comes from NODEWISE_DATABASE_PASSWORD.",
+)
+@click.option(
+    "--shared-with",
+    metavar="URL",
+    default="",
+    callback=lambda _context, _option, url: _check_url(url),
+    help="Where another service of the same MariaDB is reached: one of them is active, the other takes over.",
 )
 @click.option(
     "--ack",
@@ -164,6 +175,7 @@ def serve(
     Examples:
       nodewise serve
       nodewise serve --database mysql+pymysql://infosvc@127.0.0.1/infosvc --database-password-file /root/db-password
+      nodewise serve --database mysql+pymysql://infosvc@db/infosvc --shared-with http://master2:8400
       nodewise serve --policy-file /etc/hadoop/conf/nodewise-policy.properties
       nodewise serve --host 0.0.0.0 --tls-cert /etc/nodewise/service.pem --tls-key /etc/nodewise/service.key
     """
@@ -173,16 +185,15 @@ def serve(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with _garbage_left():
         # Flask and SQLAlchemy take most of a second to import, which only this command should cost.
-        from infosvc.http.server import Server
+        from infosvc.http.follower import open_in_turn
         from infosvc.state.database import parse_url
 
         url = parse_url(database or f"sqlite:///{home / 'service' / 'infosvc.db'}", _password(database_password_file))
         path = token_path(home, token_file)
-        given["audit_key"] = str(path.with_name(FILE).absolute())
-        if not url.drivername.startswith("sqlite"):  # whose file they stand beside
-            given["task_files"] = str(path.with_name("files").absolute())
+        given |= {"audit_key": str(path.with_name(FILE).absolute())}
+        given |= _by_database(url.drivername.startswith("sqlite"), path.with_name("files"), given["shared_with"])
         settings = Settings(url.render_as_string(hide_password=False), token_from(path), **given)
-        server = Server(settings, host, port, others=others())
+        server = open_in_turn(settings, host, port, click.echo, others=others())
     _warn(host, settings)
     beside(server.url, path)
     _run(server, f"listening on {server.url}, database {url.render_as_string()}, token file {path}")
@@ -219,10 +230,12 @@ def _run(server: Server, greeting: str) -> NoReturn:
     server.stop_at(signal.SIGTERM, signal.SIGINT)
     click.echo(greeting)
     server.run()
+    if server.is_superseded:
+        click.echo("Error: another service has taken the database over: start this one again to follow it.", err=True)
     # All is stored and closed. The threads of the HTTP server know no end, and must not meet an interpreter that ends.
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(1 if server.is_superseded else 0)
 
 
 def _reading(host: str, wanted: bool | None) -> bool:
@@ -243,6 +256,32 @@ def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
         if not NODE_NAME.fullmatch(name) or ":" in name:
             raise click.BadParameter(f"{name!r} is not a host name; give it without scheme and port.")
     return names
+
+
+def _check_url(url: str) -> str:
+    """Where the other service is, without a slash at the end."""
+    if url:
+        try:
+            place_of(url)
+        except Unreachable as error:
+            raise click.BadParameter(str(error)) from error
+    return url.rstrip("/")
+
+
+def _by_database(is_file: bool, archives: Path, other: str) -> dict[str, Any]:
+    """What differs by where the database is; InvalidInput when it is a file and there is another service.
+
+    Beside a file stand the archives, too. A file does not tell two services apart.
+    """
+    if is_file and other:
+        raise InvalidInput(
+            "two services cannot share an SQLite file (--shared-with)",
+            "shared_with",
+            remedy="give both the same MariaDB with --database mysql+pymysql://USER@HOST:PORT/DATABASE",
+        )
+    if is_file:
+        return {}
+    return {"task_files": str(archives.absolute())} | ({"flush": FLUSH_SECONDS} if other else {})
 
 
 def _check_addresses(addresses: tuple[str, ...]) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class Components:
     def open(cls, settings: Settings, clock: Clock) -> Components:
         """Open the database and start the threads that work on it; the errors are those of create_app."""
         agents = AgentClient(settings)
-        store = Database(parse_url(settings.database), clock)
+        store = Database(parse_url(settings.database), clock, bool(settings.shared_with))
         try:
             latest = Latest(*store.load(), settings, clock)
             audit_log = _audit_log(settings, latest)

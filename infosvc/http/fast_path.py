@@ -34,6 +34,7 @@ from infosvc.wire.errors import InfoError
 Environ = dict[str, Any]
 Start = Callable[..., Any]
 
+LIVE = "/healthz"  # answers as long as the process does
 _ONE_TAG = re.compile('"[^"]*"')  # what most callers show; lists and weak tags are left to Flask
 _KEPT = (("Cache-Control", "no-cache"), ("Vary", "Accept"))  # asked again each time, and one answer for each form
 
@@ -64,6 +65,7 @@ class FastLane:
         self._calls: Calls = components_of(app).metrics.calls
         self._most = components_of(app).settings.max_answer
         self._passed_over = components_of(app).metrics.passed_over.count
+        self._claim = components_of(app).store.claim
         self._proxies = Proxies(components_of(app).settings.trusted_proxies)
         read_rule, report_rule = _rule_of(app, OneName), _rule_of(app, NodeReport)
         self._read_call, self._report_call = f"GET {read_rule}", f"POST {report_rule}"
@@ -76,6 +78,8 @@ class FastLane:
         thread = threading.get_ident()
         self.running[thread] = environ["REMOTE_ADDR"], time.monotonic()
         try:
+            if self._claim is not None and environ["PATH_INFO"] != LIVE:
+                self._claim.check()
             self._proxies.correct(environ)
             return self._answer(environ, start)
         except Exception as error:  # a fault of our own: the server would answer nothing at all

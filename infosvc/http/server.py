@@ -66,7 +66,7 @@ class Server:
                 "open_reading",
                 remedy="set open_reading to no",
             )
-        with _listen(host, port, settings.unread_seconds) as listener:
+        with listen(host, port, settings.unread_seconds) as listener:
             port = listener.getsockname()[1]
             self.app = create_app(settings, clock, others)
             self._lane = FastLane(self.app)
@@ -77,9 +77,15 @@ class Server:
         self._signal = WorkerSignal()
         self._ending, self._end = socket.socketpair()
         self._end.setblocking(False)
-        shown = f"[{host}]" if ":" in host else host
-        scheme = "https" if settings.tls_cert else "http"
-        self.url = f"{scheme}://{shown}:{port}"
+        self._claim = parts.store.claim
+        if self._claim is not None:
+            self._claim.when_lost(self.stop)
+        self.url = url_of(host, port, settings)
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether another service has taken the database over."""
+        return self._claim is not None and self._claim.is_lost
 
     def run(self) -> None:
         """Serve until told to end, then finish the requests that run and store what they wrote."""
@@ -176,7 +182,14 @@ def _worker(listener: int, settings: Settings, most_connections: int) -> Any:
     )
 
 
-def _listen(host: str, port: int, unread_seconds: float) -> socket.socket:
+def url_of(host: str, port: int, settings: Settings) -> str:
+    """How a service on this address is called."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if settings.tls_cert else 'http'}://{shown}:{port}"
+
+
+def listen(host: str, port: int, unread_seconds: float) -> socket.socket:
+    """A socket that listens there; InvalidInput when it cannot be had."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,7 @@ from sqlalchemy.pool import NullPool
 
 from infosvc.settings import Clock
 from infosvc.state import bulk_insert, complaints, forgetting, row_mapping, tables
+from infosvc.state.claim import Claim, Fence
 from infosvc.state.configuration import Configuration
 from infosvc.state.current_values import Cell, CurrentValues
 from infosvc.state.forgetting import Rest
@@ -85,22 +87,39 @@ class Database:
     Its errors are NotReady (away), Conflict (made by a newer version, or in use), InvalidInput (URL).
     """
 
-    def __init__(self, url: URL, clock: Clock) -> None:
+    def __init__(self, url: URL, clock: Clock, is_shared: bool = False) -> None:
+        """With `is_shared`, another service may wait for its turn at the database; `claim` is then renewed."""
         self.name = url.render_as_string(hide_password=True)
         self._statements: dict[str, str] = {}
         self._clock = clock
         self.file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         self._rests: tuple[Rest, ...] = ()
+        self._fence: Fence | None = None
+        self.claim: Claim | None = None
+        lock = ServerLock()
         try:
             with ExitStack() as held, self._translate_errors():
-                self._engine, self._reader = _engines(url, held)
+                self._engine, self._reader = _engines(url, held, lock)
                 with _patient(self._engine) as connection:
                     migrate(connection, self.name)
+                if self.file is None:
+                    self._open_fence(url, lock, is_shared, held)
                 self._held = held.pop_all()
         except (TypeError, ValueError) as error:  # not a host name, an option that the driver does not know
             raise InvalidInput(
                 f"the database {self.name} cannot be opened ({error})", "database", remedy="mend its URL"
             ) from error
+
+    def _open_fence(self, url: URL, lock: ServerLock, is_shared: bool, held: ExitStack) -> None:
+        """From here on no service that had the database before can write; and whoever waits for its turn knows."""
+        began = time.monotonic()
+        self._fence = Fence()
+        with self._engine.begin() as connection:
+            self._fence.open(connection, lock.holder, is_shared)
+        lock.check = self._fence.check_cursor
+        if is_shared:
+            self.claim = Claim(url, self._fence, lambda: lock.holder, began)
+            held.callback(self.claim.close)
 
     def load(self) -> tuple[Configuration, CurrentValues]:
         """Everything that readers may ask, its wall times turned into monotonic ones."""
@@ -134,7 +153,7 @@ class Database:
         NotReady when it may not be stored; InvalidInput when the database can never take it.
         """
         shift = self._clock.wall() - self._clock.monotonic()
-        with self._translate_errors(), self._engine.begin() as connection:
+        with self._translate_errors(), self._writing() as connection:
             self._save_picture(connection, transaction, shift)
             self._save_values(connection, transaction.values, shift)
             if transaction.points:
@@ -157,7 +176,7 @@ class Database:
 
     def forget_part(self) -> None:
         """Delete a part of the history that is forgotten; NotReady when the database is away."""
-        with self._translate_errors(), self._engine.begin() as connection:
+        with self._translate_errors(), self._writing() as connection:
             done = forgetting.forget_part(connection, self._rests[0])
         self._rests = self._rests[1:] if done else self._rests
 
@@ -226,6 +245,14 @@ class Database:
         """The rows of a query one by one, so that what is not taken costs no memory."""
         with self.reading() as connection, connection.execution_options(stream_results=True).execute(wanted) as found:
             yield found
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction of the writer's; Superseded when another service has the database by now."""
+        with self._engine.begin() as connection:
+            if self._fence is not None:
+                self._fence.check(connection)
+            yield connection
 
     def _save_picture(self, connection: Connection, transaction: Transaction, shift: float) -> None:
         gone: dict[str, list[str]] = defaultdict(list)
@@ -302,7 +329,7 @@ def _take_first(rows: Iterable[T], most: Most, size: Callable[[T], int]) -> tupl
     return taken, False
 
 
-def _engines(url: URL, held: ExitStack) -> tuple[Engine, Engine]:
+def _engines(url: URL, held: ExitStack, lock: ServerLock) -> tuple[Engine, Engine]:
     """The writer's engine, on one connection that its thread alone uses, and the readers'; `held` ends them."""
     lite = url.get_backend_name() == "sqlite"
     if lite:
@@ -314,7 +341,7 @@ def _engines(url: URL, held: ExitStack) -> tuple[Engine, Engine]:
     for engine in (writer, reader):
         held.callback(engine.dispose)
     # Write-ahead logging lets others read the file meanwhile; FULL keeps what was acknowledged after a power cut.
-    event.listen(writer, "connect", _set_up_sqlite if lite else ServerLock())
+    event.listen(writer, "connect", _set_up_sqlite if lite else lock)
     return writer, reader
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from infosvc.wire.errors import Conflict
 
+
+class InUse(Conflict):
+    """Another service uses the database."""
+
+
 # The server keeps the lock of a killed service until it sees that the connection is gone.
 _WAIT_SECONDS = 3
-_NAME = "CONCAT('nodewise ', MD5(DATABASE()))"
+LOCK_NAME = "CONCAT('nodewise ', MD5(DATABASE()))"
 
 
 def lock_file(database: Path) -> int:
@@ -26,19 +32,24 @@ def lock_file(database: Path) -> int:
 
 
 class ServerLock:
-    """The lock of one service on a database server; called with each new connection of its writer."""
+    """The lock of one service on a database server; called with each new connection of its writer.
+
+    `holder` is the server's number of the connection that holds it; `check` raises when it may not be had any more.
+    """
 
     def __init__(self) -> None:
-        self._holder: int | None = None
+        self.holder: int | None = None
+        self.check: Callable[[Any], None] = lambda _cursor: None
 
     def __call__(self, connection: Any, _record: Any = None) -> None:
         """Hold the lock for as long as this connection lives; Conflict when another service holds it."""
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT DATABASE(), {_NAME}")
+            cursor.execute(f"SELECT DATABASE(), {LOCK_NAME}")
             database, name = cursor.fetchone()
+            self.check(cursor)
             if not self._take(cursor, name):
                 raise _conflict(database)
-            self._holder = connection.thread_id()
+            self.holder = connection.thread_id()
 
     def _take(self, cursor: Any, name: str) -> bool:
         cursor.execute("SELECT GET_LOCK(%s, %s)", (name, _WAIT_SECONDS))
@@ -47,14 +58,14 @@ class ServerLock:
         # A connection of ours that broke on the way lives on at the server's end, with the lock.
         cursor.execute("SELECT IS_USED_LOCK(%s)", (name,))
         holder = cursor.fetchone()[0]
-        if holder is None or holder != self._holder:
+        if holder is None or holder != self.holder:
             return False
         cursor.execute("KILL %s", (holder,))
         cursor.execute("SELECT GET_LOCK(%s, %s)", (name, _WAIT_SECONDS))
         return bool(cursor.fetchone()[0] == 1)
 
 
-def _conflict(name: str) -> Conflict:
-    return Conflict(
+def _conflict(name: str) -> InUse:
+    return InUse(
         f"another service uses the database {name}", remedy="stop it, or name another database with --database"
     )

@@ -22,7 +22,6 @@ from infosvc.wire.errors import InfoError, NotReady
 
 T = TypeVar("T")
 
-FLUSH_SECONDS = 5.0  # between two rounds in which what was acknowledged before is stored
 PACE_SECONDS = 0.02  # reports wait for each other as long as this, because a commit costs more than what is in it
 FORGET_AGAIN_SECONDS = 5.0
 CROWD = 24  # reports that need not wait for more
@@ -67,7 +66,7 @@ class Writer:
         self._store = store
         self._settings = settings
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._lagging = _Lagging()
+        self._lagging = _Lagging(settings.flush)
         self._closed = False
         self._commit_since: float | None = None
         self._committed = 0.0
@@ -275,7 +274,8 @@ class Writer:
 class _Lagging:
     """What readers see already and the database does not; it is stored in rounds, each in several parts."""
 
-    def __init__(self) -> None:
+    def __init__(self, flush_seconds: float) -> None:
+        self._flush_seconds = flush_seconds
         self.values: dict[Cell, Value | None] = {}
         self.points: deque[Point] = deque()
         self.lost_points = 0
@@ -293,7 +293,7 @@ class _Lagging:
     def add(self, transaction: Transaction, now: float) -> None:
         """What a transaction changed, acknowledged and not stored."""
         if not self:
-            self._next_round = now + FLUSH_SECONDS
+            self._next_round = now + self._flush_seconds
         self.values.update(transaction.values)
         self.changed |= transaction.changed
         self.points.extend(transaction.points)
@@ -318,7 +318,7 @@ class _Lagging:
             self._left = max(0, (self._left or 0) - len(part.values))
         if not stored or not (self._left or self.points):
             self._left = None
-            self._next_round = now + FLUSH_SECONDS
+            self._next_round = now + self._flush_seconds
 
     def drop_points(self, number: int) -> None:
         """The oldest points, which are stored."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 from infosvc.wire.bounded_answer import new_connection
@@ -24,6 +24,8 @@ from infosvc.wire.errors import BY_STATUS, InfoError, InvalidInput, NotReady, Re
 
 PASSING = frozenset({429, 503})  # refusals that may be gone when the call is made again
 PORTS = {"http": 80, "https": 443}
+ACTIVE = "Nodewise-Active"
+"""The header of an answer of a service that only follows another one: where that is, which has to be asked."""
 API = "/api/v1"  # below an address; who gives it with the address means the same service
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 2.0
@@ -61,7 +63,7 @@ class Connections:
 
     def __init__(self, url: str, timeout: float, ca_file: str | Path | None = None) -> None:
         self.url = url.rstrip("/").removesuffix(API)
-        scheme, self._host, self._port, path = _parts(url)
+        scheme, self._host, self._port, path = place_of(url)
         self.base = path.rstrip("/").removesuffix(API)
         self._tls = _trusting(ca_file) if scheme == "https" else None
         self.timeout = timeout
@@ -202,13 +204,22 @@ def _wait(attempt: int, asked: str, give_up: float) -> bool:
     return True
 
 
-def _parts(url: str) -> tuple[str, str, int, str]:
-    """Scheme, host, port and path of a URL; Unreachable when it is not one that can be called."""
+class Place(NamedTuple):
+    """Where a service listens."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def place_of(url: str) -> Place:
+    """Where a URL leads; Unreachable when it is not one that can be called."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
         if parts.scheme in PORTS and host and host.encode("idna"):
-            return parts.scheme, host, port or PORTS[parts.scheme], parts.path
+            return Place(parts.scheme, host, port or PORTS[parts.scheme], parts.path)
     except ValueError:  # also a UnicodeError: an impossible host name
         pass
     raise Unreachable(

@@ -1,0 +1,186 @@
+"""Which of two services on one database server may write: three numbers in t_Meta tell.
+
+`epoch` is raised by each service that opens the database. Every commit of a service looks whether it is still its own,
+so what a service wants to store that stood still while another one took over is refused. `claim_until` is until when a
+service has the database that shares it, in microseconds by the server's clock; 0 means as long as its connection lives.
+`claim_connection` is the server's number of that connection, which holds the lock of the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, select, text, update
+from sqlalchemy.dialects.mysql import insert
+from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
+
+from infosvc.state import tables
+from infosvc.state.single_instance import LOCK_NAME
+from infosvc.wire.errors import NotReady
+
+CLAIM_SECONDS = 2.5  # after the last renewal another service may take the database
+RENEW_SECONDS = 0.5
+LOOK_SECONDS = 0.25  # between two looks of a service that waits for its turn
+
+_EPOCH, _UNTIL, _CONNECTION = "epoch", "claim_until", "claim_connection"
+_UNLIMITED, _GIVEN_BACK = 0, 1
+# No function of MariaDB tells Unix seconds with their fraction whatever the time zone of the session is.
+_NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+_PATIENCE = {"connect_timeout": 2, "read_timeout": 2, "write_timeout": 2}  # seconds
+_meta = tables.meta.c
+_log = logging.getLogger(__name__)
+
+
+class Superseded(NotReady):
+    """Another service has taken the database over."""
+
+
+class Fence:
+    """What keeps a service from writing once another one has opened its database."""
+
+    def __init__(self) -> None:
+        self.epoch: int | None = None
+
+    def open(self, connection: Connection, holder: int | None, is_shared: bool) -> None:
+        """Begin an epoch, from which on no other service can commit; `holder` is the connection that has the lock."""
+        one_more = insert(tables.meta).values(name=_EPOCH, value=1)
+        connection.execute(one_more.on_duplicate_key_update(value=_meta.value + 1))
+        self.epoch = connection.scalar(select(_meta.value).where(_meta.name == _EPOCH))
+        until = _until(connection) if is_shared else _UNLIMITED
+        for name, number in ((_UNTIL, until), (_CONNECTION, holder or 0)):
+            row = insert(tables.meta).values(name=name, value=number)
+            connection.execute(row.on_duplicate_key_update(value=number))
+
+    def check(self, connection: Connection) -> None:
+        """Superseded unless this epoch lasts; if it does, it lasts until the transaction of `connection` has ended."""
+        found = connection.scalar(select(_meta.value).where(_meta.name == _EPOCH).with_for_update(read=True))
+        self._compare(found)
+
+    def check_cursor(self, cursor: Any) -> None:
+        """Superseded unless this epoch lasts now, asked with a cursor of the driver's own."""
+        cursor.execute("SELECT value FROM t_Meta WHERE name = %s", (_EPOCH,))
+        self._compare((cursor.fetchone() or [None])[0])
+
+    def _compare(self, found: int | None) -> None:
+        if found != self.epoch:
+            raise Superseded("another service has taken the database over", remedy="call that one")
+
+
+class Claim:
+    """A shared database that this service has for some seconds, renewed in a thread until it is closed or lost."""
+
+    def __init__(self, url: URL, fence: Fence, holder: Callable[[], int | None], began: float) -> None:
+        """`began` is a moment before the fence was opened, in monotonic seconds."""
+        self.is_lost = False
+        self._engine = _engine(url)
+        self._fence = fence
+        self._holder = holder
+        self._sure_until = began + CLAIM_SECONDS
+        self._when_lost: Callable[[], None] = lambda: None
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="claim", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """NotReady when another service may have the database by now, so that what is in memory may be old."""
+        if time.monotonic() > self._sure_until:
+            raise NotReady(
+                "this service does not know whether it still has the database that it shares",
+                remedy="try again, or call the other service",
+            )
+
+    def when_lost(self, tell: Callable[[], None]) -> None:
+        """Call `tell` as soon as another service has the database, at once if it has."""
+        self._when_lost = tell
+        if self.is_lost:
+            tell()
+
+    def close(self) -> None:
+        """Renew no more, and let another service take the database at once."""
+        self._closing.set()
+        self._thread.join()
+        if not self.is_lost:
+            try:
+                self._store(_GIVEN_BACK)
+            except (NotReady, SQLAlchemyError) as error:
+                _log.warning("the claim on the database ends by itself, since it cannot be given back: %s", error)
+        self._engine.dispose()
+
+    def _run(self) -> None:
+        while not self._closing.wait(RENEW_SECONDS):
+            began = time.monotonic()
+            try:
+                self._store()
+            except Superseded as error:
+                _log.error("%s", error.message)
+                self._sure_until, self.is_lost = float("-inf"), True
+                self._when_lost()
+                return
+            except SQLAlchemyError:  # who writes is told; readers are, when this lasts
+                continue
+            self._sure_until = began + CLAIM_SECONDS
+
+    def _store(self, until: int | None = None) -> None:
+        with self._engine.begin() as connection:
+            self._fence.check(connection)
+            numbers = {_UNTIL: _until(connection) if until is None else until, _CONNECTION: self._holder() or 0}
+            for name, number in numbers.items():
+                connection.execute(update(tables.meta).where(_meta.name == name).values(value=number))
+
+
+class Turn:
+    """The look of a service that waits for its turn at a database that another one has."""
+
+    def __init__(self, url: URL) -> None:
+        self._engine = _engine(url)
+
+    def has_come(self) -> bool:
+        """Whether the database may be opened now; False as long as the server does not answer.
+
+        The connection of a service whose claim has ended is ended as well, with what it had not committed.
+        """
+        try:
+            with self._engine.connect() as connection:
+                return self._look(connection)
+        except SQLAlchemyError:
+            return False
+
+    def close(self) -> None:
+        """Look no more."""
+        self._engine.dispose()
+
+    def _look(self, connection: Connection) -> bool:
+        said = _numbers(connection)
+        holder = connection.scalar(text(f"SELECT IS_USED_LOCK({LOCK_NAME})"))
+        until = said.get(_UNTIL, _UNLIMITED)
+        has_ended = until != _UNLIMITED and until < _now(connection)
+        if holder is None:
+            return has_ended or until == _UNLIMITED
+        if has_ended and holder == said.get(_CONNECTION):  # else another service is just opening the database
+            connection.execute(text(f"KILL {int(holder)}"))
+        return False
+
+
+def _engine(url: URL) -> Engine:
+    return create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True, connect_args=_PATIENCE)
+
+
+def _now(connection: Connection) -> int:
+    return int(connection.scalar(text(f"SELECT {_NOW}")))
+
+
+def _until(connection: Connection) -> int:
+    return _now(connection) + int(CLAIM_SECONDS * 1_000_000)
+
+
+def _numbers(connection: Connection) -> Mapping[str, int]:
+    """What is stored, nothing when no service has opened this database yet."""
+    try:
+        rows = connection.execute(select(_meta.name, _meta.value).where(_meta.name.in_((_UNTIL, _CONNECTION))))
+        return {row.name: row.value for row in rows}
+    except ProgrammingError:
+        return {}

@@ -1,0 +1,311 @@
+"""Two services on one MariaDB: one is active, the other follows, and never do both write."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from sqlalchemy.exc import DBAPIError
+
+from infosvc.commands.serve import serve
+from infosvc.http.follower import Follower, open_in_turn
+from infosvc.settings import Clock, Settings
+from infosvc.state.claim import Superseded, Turn
+from infosvc.state.database import Database, parse_url
+from infosvc.state.transaction import Transaction
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import InfoError, InvalidInput, NotReady, Unauthorized
+from infosvc.wire.records import Producer
+from infosvc.wire.task_spec import TaskSpec
+from tests.infosvc.conftest import TOKEN, Served, serving
+from tests.infosvc.test_faults import NAMES, Writers
+from tests.ports import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from tests.infosvc.conftest import MariaDB
+
+TAKEOVER_SECONDS = 15.0
+"""Of a takeover on a busy machine; on an idle one it takes three."""
+GIVEN_BACK = "UPDATE t_Meta SET value = 1 WHERE name = 'claim_until'"
+
+
+def _open(database: str, is_shared: bool = False) -> Database:
+    return Database(parse_url(database), Clock(), is_shared)
+
+
+def _counting(store: Database, number: int) -> Transaction:
+    """A change that would be seen in the database."""
+    configuration, values = store.load()
+    transaction = Transaction(configuration, values)
+    transaction.put("counters", ("seen",), number)
+    return transaction
+
+
+def _run(mariadb: MariaDB, database: str, *statements: str) -> list[tuple[int]]:
+    return mariadb.sql(f"USE {parse_url(database).database}", *statements)
+
+
+def test_once_another_service_has_begun_nothing_of_the_first_is_stored(mariadb: MariaDB, stack: ExitStack) -> None:
+    database = mariadb.new_database()
+    first = _open(database)
+    stack.callback(first.close)
+    first.save(_counting(first, 1))
+    late = _counting(first, 2)
+    _run(mariadb, database, "UPDATE t_Meta SET value = value + 1 WHERE name = 'epoch'", "COMMIT")
+    with pytest.raises(Superseded, match="another service has taken the database over"):
+        first.save(late)
+    assert first.counter("seen") == 1
+
+
+def test_a_service_that_lost_the_database_does_not_take_its_lock_again(mariadb: MariaDB, stack: ExitStack) -> None:
+    database = mariadb.new_database()
+    first = _open(database)
+    stack.callback(first.close)
+    late = _counting(first, 2)
+    [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
+    mariadb.sql(f"KILL {holder}")
+    _open(database).close()  # another service was here meanwhile, and the lock is free again
+    with pytest.raises(Superseded):
+        first.save(late)
+    _open(database).close()  # refused while anybody has the lock
+
+
+def test_what_a_frozen_service_had_not_committed_is_undone_and_holds_nobody_up(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    database = mariadb.new_database()
+    first = _open(database)
+    stack.callback(first.close)
+    turn = Turn(parse_url(database))
+    stack.callback(turn.close)
+    late = _counting(first, 7)
+    with pytest.raises(DBAPIError), first._writing() as connection:
+        first._save_picture(connection, late, 0.0)
+        assert not turn.has_come()  # a service that does not share its database has it as long as it is connected
+        _run(mariadb, database, GIVEN_BACK, "COMMIT")
+        eventually(turn.has_come)
+        second = _open(database)
+        stack.callback(second.close)
+    assert second.counter("seen") == 0
+
+
+def test_a_turn_does_not_end_the_connection_of_a_service_that_is_just_opening(
+    mariadb: MariaDB, stack: ExitStack
+) -> None:
+    database = mariadb.new_database()
+    first = _open(database)
+    stack.callback(first.close)
+    turn = Turn(parse_url(database))
+    stack.callback(turn.close)
+    not_yet_told = "UPDATE t_Meta SET value = 0 WHERE name = 'claim_connection'"
+    _run(mariadb, database, GIVEN_BACK, not_yet_told, "COMMIT")
+    assert not turn.has_come()
+    first.save(_counting(first, 1))
+    assert first.counter("seen") == 1
+
+
+def test_a_claim_is_renewed_and_ends_when_it_is_given_back(mariadb: MariaDB, stack: ExitStack) -> None:
+    database = mariadb.new_database()
+    turn = Turn(parse_url(database))
+    stack.callback(turn.close)
+    assert turn.has_come()  # nobody has opened this database yet
+    first = _open(database, is_shared=True)
+    deadline = time.monotonic() + 4.0  # longer than a claim lasts that nobody renews
+    while time.monotonic() < deadline:
+        assert not turn.has_come()
+        time.sleep(0.2)
+    assert first.claim is not None
+    first.claim.check()
+    first.close()
+    assert turn.has_come()
+
+
+@contextmanager
+def _following(database: str, url: str) -> Iterator[Follower]:
+    """A service that follows the one at `url`, until its turn comes."""
+    turn = Turn(parse_url(database))
+    follower = Follower(Settings(database=database, token=TOKEN, shared_with=url), "127.0.0.1", 0, turn)
+    thread = threading.Thread(target=follower.run)
+    thread.start()
+    try:
+        yield follower
+    finally:
+        thread.join(60)
+        turn.close()
+        assert not thread.is_alive()
+
+
+def test_a_follower_passes_reads_on_and_refuses_the_rest_with_the_address_of_the_active_one(
+    mariadb: MariaDB, stack: ExitStack
+) -> None:
+    database = mariadb.new_database()
+    active: Served = stack.enter_context(serving(database))
+    # The other way round than it looks: what is entered last is left first, and a follower goes on until its turn.
+    follower = stack.enter_context(_following(database, active.url))
+    stack.callback(active.server.stop)
+    active.client.put_producer(Producer("cpu", "x", 60.0))
+    active.client.put_value("cpu", "n1", 0.5)
+    with InfoClient(follower.url, TOKEN, retries=0) as client:
+        [datum] = client.data("cpu")
+        assert datum.data_value == "0.5"
+        assert datum.age is not None
+        with pytest.raises(NotReady, match=f"this service follows {active.url}"):
+            client.put_value("cpu", "n1", 0.7)
+        with pytest.raises(NotReady), client.events() as events:
+            next(iter(events))
+    assert active.client.data("cpu")[0].data_value == "0.5"
+    through = Served(follower.url, active.server)
+    refused = through.ask("GET", "/readyz")
+    assert (refused.status, refused.headers["Nodewise-Active"]) == (503, active.url)
+    assert through.ask("GET", "/healthz").status == 200
+    # Reading is open on loopback, but not to whoever reaches the follower.
+    assert active.ask("GET", "/api/v1/producers", token=None).status == 200
+    with InfoClient(follower.url, retries=0) as stranger, pytest.raises(Unauthorized, match="through a proxy"):
+        stranger.producers()
+
+
+def test_two_followers_of_each_other_answer_at_once(mariadb: MariaDB, stack: ExitStack) -> None:
+    database = mariadb.new_database()
+    holder = _open(database)
+    port = free_port()
+    first = stack.enter_context(_following(database, f"http://127.0.0.1:{port}"))
+    turn = Turn(parse_url(database))
+    settings = Settings(database=database, token=TOKEN, shared_with=first.url)
+    second = Follower(settings, "127.0.0.1", port, turn)
+    thread = threading.Thread(target=second.run)
+    thread.start()
+    stack.callback(thread.join)
+    stack.callback(holder.close)
+    with InfoClient(second.url, TOKEN, retries=0) as client, pytest.raises(NotReady, match="follows"):
+        client.producers()
+
+
+@contextmanager
+def _forked(database: str, port: int, other: int) -> Iterator[int]:
+    """A service of a pair in a process of its own; yields its pid."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            settings = Settings(database=database, token=TOKEN, shared_with=f"http://127.0.0.1:{other}")
+            server = open_in_turn(settings, "127.0.0.1", port, lambda _said: None)
+            server.run()
+            os._exit(1 if server.is_superseded else 0)
+        finally:
+            os._exit(2)
+    try:
+        yield pid
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def _is_ready(url: str) -> bool:
+    with InfoClient(url, TOKEN, timeout=2.0, retries=0) as client, suppress(InfoError):
+        client.agents_scheme()
+        return True
+    return False
+
+
+def _is_following(url: str) -> bool:
+    with InfoClient(url, TOKEN, timeout=2.0, retries=0) as client:
+        try:
+            client.agents_scheme()
+        except NotReady as error:
+            return "follows" in error.message
+        except InfoError:
+            pass
+    return False
+
+
+def _values(client: InfoClient) -> dict[tuple[str, str], str | None]:
+    rows = [row for name in range(NAMES) for row in client.data(f"x{name}")]
+    return {(row.data_name, row.node_name): row.data_value for row in rows}
+
+
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None], fault: signal.Signals
+) -> None:
+    database, ports = mariadb.new_database(), (free_port(), free_port())
+    first, second = (f"http://127.0.0.1:{port}" for port in ports)
+    pid = stack.enter_context(_forked(database, ports[0], ports[1]))
+    eventually(lambda: _is_ready(first))
+    stack.enter_context(_forked(database, ports[1], ports[0]))
+    eventually(lambda: _is_following(second))
+    client, writers = InfoClient(first, TOKEN, timeout=60), Writers(first, 3)
+    for name in range(NAMES):
+        client.put_producer(Producer(f"x{name}", "x", 60.0))
+    for node in range(3):
+        client.put_node(f"n{node}", "127.0.0.1:9")
+    task = client.submit_task(TaskSpec(["train"], name="mnist"))
+    writers.run(0.5)
+    os.kill(pid, fault)
+    began = time.monotonic()
+    eventually(lambda: _is_ready(second))
+    assert time.monotonic() - began < TAKEOVER_SECONDS
+    with InfoClient(second, TOKEN, timeout=60) as other:
+        found = _values(other)
+        if fault == signal.SIGSTOP:
+            os.kill(pid, signal.SIGCONT)
+            _, status = os.waitpid(pid, 0)
+            assert os.waitstatus_to_exitcode(status) == 1  # so that whoever watches it starts it again
+        writers.end()
+        for node, acknowledged in enumerate(writers.acknowledged):
+            assert all(int(found[f"x{name}", f"n{node}"] or 0) >= acknowledged for name in range(NAMES))
+        assert _values(other) == found
+        assert other.task(task.task_id) == task
+        other.put_value("x0", "n0", "by the second")
+
+
+def test_a_service_that_ends_in_order_hands_over_at_once(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    database, port = mariadb.new_database(), free_port()
+    second = f"http://127.0.0.1:{port}"
+    with serving(database, shared_with=second) as first:
+        stack.enter_context(_forked(database, port, int(first.url.rpartition(":")[2])))
+        eventually(lambda: _is_following(second))
+        first.client.put_producer(Producer("cpu", "x", 60.0))
+    eventually(lambda: _is_ready(second))
+    assert [one.data_name for one in InfoClient(second, TOKEN).producers()] == ["cpu"]
+
+
+def test_a_follower_without_the_key_of_the_active_one_is_refused(
+    mariadb: MariaDB, stack: ExitStack, tmp_path: Path
+) -> None:
+    database = mariadb.new_database()
+    active: Served = stack.enter_context(serving(database))
+    key = tmp_path / "audit.key"
+    settings = Settings(database=database, token=TOKEN, shared_with=active.url, audit_key=str(key))
+    with pytest.raises(InvalidInput, match=f"copy audit.key and token .* to {tmp_path}"):
+        open_in_turn(settings, "127.0.0.1", 0, lambda _said: None)
+    assert not key.exists()
+
+
+@pytest.mark.parametrize(
+    ("shared_with", "said"),
+    [
+        ("http://127.0.0.1:9", "two services cannot share an SQLite file (--shared-with): give both the same MariaDB"),
+        ("127.0.0.1:9", "'127.0.0.1:9' is not an address of an information service"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused_in_one_sentence(
+    tmp_path: Path, sqlite_url: str, shared_with: str, said: str
+) -> None:
+    words = ["--port", "0", "--database", sqlite_url, "--shared-with", shared_with]
+    with pytest.raises((InvalidInput, click.BadParameter)) as refused:
+        serve.main(words, standalone_mode=False, obj=tmp_path)
+    assert said in str(refused.value)
