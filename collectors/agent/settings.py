@@ -29,7 +29,7 @@ class Settings:
 
     node_name    the node's HDFS and YARN host name
     host, port   address to listen on
-    service_url  the information service
+    service_url  the information service, or several of one database, with commas between
     token_file   the token of this node's agent, mode 0600
     directory    what was pushed: manifest.json and the files it names
     state_dir    one folder a slot, for samples; the slots' logs and the spool

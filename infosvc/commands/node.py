@@ -180,7 +180,7 @@ def _remote_options(service: ServiceAddress, allow: Sequence[str], allow_any: bo
 
 def _authority(service: ServiceAddress) -> Path | None:
     """What agents are told of the service's authority; one that speaks no https needs none, but may take one back."""
-    return service.ca_file if service.url.startswith("https:") or service.ca_file == NOTHING else None
+    return service.ca_file if "https:" in service.url or service.ca_file == NOTHING else None
 
 
 def _warn_of_scheme(results: Mapping[str, Installed | InfoError], called_by: str) -> None:
@@ -237,7 +237,7 @@ def _check_way_back(url: str, hosts: Sequence[str], options: RemoteOptions) -> N
     """InvalidInput when a machine elsewhere would be told to report to a loopback address, which is its own."""
     from infosvc.shipping.ssh import route
 
-    if not is_loopback(urlsplit(url).hostname or ""):
+    if not any(is_loopback(urlsplit(one).hostname or "") for one in url.split(",")):
         return
     for host in hosts:
         with suppress(OSError, UnicodeError):  # a name that leads nowhere is refused when it is connected to

@@ -47,7 +47,8 @@ class InfoClient(TaskClient):
 
     Connections are kept for the next call and close with the client. Calls that may be repeated are, up to `retries`
     times, while the service is away. Every method raises an InfoError: Unreachable when there is no answer, else the
-    error the service named. Without a token it can only read; https trusts the authorities in `ca_file`, or the
+    error the service named. `url` may name several services of one database, with commas between: calls go to the one
+    that is active. Without a token it can only read; https trusts the authorities in `ca_file`, or the
     machine's.
 
     The values of a name, with age, state and reason beside each:

@@ -40,7 +40,13 @@ class ServiceOption(NamedTuple):
         )
 
 
-URL = ServiceOption("--url", "NODEWISE_URL", "The information service.  [env: NODEWISE_URL]", False, DEFAULT_URL)
+URL = ServiceOption(
+    "--url",
+    "NODEWISE_URL",
+    "The information service; of two that share a database, both, with a comma between.  [env: NODEWISE_URL]",
+    False,
+    DEFAULT_URL,
+)
 TOKEN_FILE = ServiceOption(
     "--token-file",
     "NODEWISE_TOKEN_FILE",

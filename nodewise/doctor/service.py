@@ -174,9 +174,9 @@ def service_port(url: str, free: bool | Problem | None, found: Service | Problem
 
 
 def address(url: str) -> tuple[str, int]:
-    """Host and port of a URL; "" and 0 when it has none."""
+    """Host and port of a URL, the first where there are several; "" and 0 when it has none."""
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url.partition(",")[0])
         return parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0)
     except ValueError:
         return "", 0

@@ -254,7 +254,8 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
     writers.run(0.5)
     os.kill(pid, fault)
     began = time.monotonic()
-    eventually(lambda: _is_ready(second))
+    with InfoClient(f"{first},{second}", TOKEN, timeout=60) as both:
+        both.put_producer(Producer("both", "x", 60.0))
     assert time.monotonic() - began < TAKEOVER_SECONDS
     with InfoClient(second, TOKEN, timeout=60) as other:
         found = _values(other)

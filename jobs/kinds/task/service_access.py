@@ -14,11 +14,14 @@ CA = ".service-ca.pem"
 
 
 def variables(url: str, task_id: str, container: Path, folder: Path) -> Mapping[str, str]:
-    """The variables, none when the task has no token in its `container`; `folder` gets what else they name."""
+    """The variables, none when the task has no token in its `container`; `folder` gets what else they name.
+
+    MLflow's client knows one address: of several in `url`, it is told the first.
+    """
     token, authority = container / INFO_TOKEN, container / INFO_CA
     if not token.exists():
         return {}
-    found = {URI: url, "MLFLOW_TRACKING_TOKEN": token.read_text().strip(), "MLFLOW_RUN_ID": task_id}
+    found = {URI: url.partition(",")[0], "MLFLOW_TRACKING_TOKEN": token.read_text().strip(), "MLFLOW_RUN_ID": task_id}
     if authority.exists():
         shutil.copyfile(authority, folder / CA)
         found["MLFLOW_TRACKING_SERVER_CERT_PATH"] = str(folder / CA)

@@ -1,0 +1,130 @@
+"""A client that knows several addresses of services, of which one is active."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from infosvc.http.follower import Follower
+from infosvc.settings import Settings
+from infosvc.state.claim import Turn
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import NotReady, Unreachable
+from infosvc.wire.records import Producer, Role
+from tests.infosvc.conftest import TOKEN, Served, serving
+from tests.ports import free_port
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CPU = Producer("cpu", "x", 60.0)
+
+
+class _NoTurn:
+    """The turn of a follower, which comes when the test has ended."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    def has_come(self) -> bool:
+        return self.ended.is_set()
+
+
+@contextmanager
+def _following(url: str) -> Iterator[str]:
+    """The address of a service that follows the one at `url`."""
+    turn = _NoTurn()
+    follower = Follower(Settings(token=TOKEN, shared_with=url), "127.0.0.1", 0, cast(Turn, turn))
+    thread = threading.Thread(target=follower.run)
+    thread.start()
+    try:
+        yield follower.url
+    finally:
+        turn.ended.set()
+        thread.join()
+
+
+@contextmanager
+def _silent() -> Iterator[str]:
+    """An address where connections are taken and never answered, as a process that stands still does."""
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def active(tmp_path: Path) -> Iterator[Served]:
+    """A service that is active."""
+    with serving(f"sqlite:///{tmp_path / 'infosvc.db'}") as served:
+        yield served
+
+
+def _nobody() -> str:
+    return f"http://127.0.0.1:{free_port()}"
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_whoever_answers_is_called_first_from_then_on(active: Served, retries: int) -> None:
+    with InfoClient(f"{_nobody()}, {active.url}/", TOKEN, retries=retries) as client:
+        client.create_token("reader", Role.READER)  # which may not be made twice
+        client.put_producer(CPU)
+        assert client._connections._at == 1
+        assert [one.data_name for one in client.producers()] == ["cpu"]
+    assert [token.name for token in active.client.tokens()].count("reader") == 1
+
+
+def test_what_a_follower_refuses_is_asked_of_the_active_service_once(active: Served) -> None:
+    with _following(active.url) as follower, InfoClient(f"{follower},{active.url}", TOKEN, retries=0) as client:
+        assert client.producers() == []  # which the follower passes on
+        assert client._connections._at == 0
+        client.create_token("reader", Role.READER)
+        assert client._connections._at == 1
+    assert [token.name for token in active.client.tokens()].count("reader") == 1
+
+
+def test_events_come_from_the_active_service(active: Served) -> None:
+    with (
+        _following(active.url) as follower,
+        InfoClient(f"{_nobody()},{follower},{active.url}", TOKEN) as client,
+        client.events(types=["producer"]) as events,
+    ):
+        active.client.put_producer(CPU)
+        assert next(iter(events)).data["data_name"] == "cpu"
+
+
+def test_a_service_that_stands_still_leaves_time_for_the_other_one(active: Served) -> None:
+    with _silent() as frozen, InfoClient(f"{frozen},{active.url}", TOKEN, timeout=4.0, retries=0) as client:
+        began = time.monotonic()
+        client.put_producer(CPU)
+        assert time.monotonic() - began >= 1.9  # half of the patience
+        began = time.monotonic()
+        assert [one.data_name for one in client.producers()] == ["cpu"]
+        assert time.monotonic() - began < 1.9
+
+
+def test_what_may_have_been_done_is_not_done_again_elsewhere(active: Served) -> None:
+    before = len(active.client.tokens())
+    with _silent() as frozen, InfoClient(f"{frozen},{active.url}", TOKEN, timeout=0.5) as client:
+        with pytest.raises(Unreachable):
+            client.create_token("reader", Role.READER)
+        assert len(active.client.tokens()) == before
+
+
+def test_when_nobody_is_active_it_is_said_when_time_is_over() -> None:
+    dead = _nobody()
+    with _following(dead) as follower:
+        said = pytest.raises(Unreachable, match=f"at {follower},{dead} does not answer")
+        with InfoClient(f"{follower},{dead}", TOKEN, timeout=30.0, retries=0) as client, said:
+            client.put_producer(CPU)
+        with InfoClient(f"{dead},{follower}", TOKEN, timeout=3.0) as client, pytest.raises((NotReady, Unreachable)):
+            client.put_producer(CPU)
+
+
+def test_addresses_below_different_paths_are_refused() -> None:
+    with pytest.raises(Unreachable, match="below different paths"):
+        InfoClient("http://a:1/x,http://b:1/y")
