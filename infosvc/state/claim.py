@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, select, text, upd
 from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
 
-from infosvc.state import tables
+from infosvc.state import complaints, tables
 from infosvc.state.single_instance import LOCK_NAME
 from infosvc.wire.errors import NotReady
 
@@ -137,17 +137,24 @@ class Turn:
 
     def __init__(self, url: URL) -> None:
         self._engine = _engine(url)
+        self._name = url.render_as_string(hide_password=True)
+        self._complains = False
 
     def has_come(self) -> bool:
-        """Whether the database may be opened now; False as long as the server does not answer.
+        """Whether the database may be opened now; False as long as the server does not answer, which is logged once.
 
         The connection of a service whose claim has ended is ended as well, with what it had not committed.
         """
         try:
             with self._engine.connect() as connection:
-                return self._look(connection)
-        except SQLAlchemyError:
+                has_come = self._look(connection)
+        except SQLAlchemyError as error:
+            if not self._complains:
+                _log.warning("%s", complaints.not_ready(self._name, getattr(error, "orig", None) or error))
+            self._complains = True
             return False
+        self._complains = False
+        return has_come
 
     def close(self) -> None:
         """Look no more."""

@@ -7,22 +7,23 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from infosvc.commands.serve import serve
+from infosvc.commands.serve import FLUSH_SECONDS, serve
 from infosvc.http.follower import Follower, open_in_turn
-from infosvc.settings import Clock, Settings
+from infosvc.settings import Ack, Clock, Settings
 from infosvc.state.claim import Superseded, Turn
 from infosvc.state.database import Database, parse_url
 from infosvc.state.transaction import Transaction
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, InvalidInput, NotReady, Unauthorized
-from infosvc.wire.records import Producer
+from infosvc.wire.records import Outcome, Producer, Report, Run
 from infosvc.wire.task_spec import TaskSpec
 from tests.infosvc.conftest import TOKEN, Served, serving
 from tests.infosvc.test_faults import NAMES, Writers
@@ -192,12 +193,13 @@ def test_two_followers_of_each_other_answer_at_once(mariadb: MariaDB, stack: Exi
 
 
 @contextmanager
-def _forked(database: str, port: int, other: int) -> Iterator[int]:
+def _forked(database: str, port: int, other: int, **settings_too: Any) -> Iterator[int]:
     """A service of a pair in a process of its own; yields its pid."""
     pid = os.fork()
     if pid == 0:
         try:
-            settings = Settings(database=database, token=TOKEN, shared_with=f"http://127.0.0.1:{other}")
+            shared_with = f"http://127.0.0.1:{other}"
+            settings = Settings(database=database, token=TOKEN, shared_with=shared_with, **settings_too)
             server = open_in_turn(settings, "127.0.0.1", port, lambda _said: None)
             server.run()
             os._exit(1 if server.is_superseded else 0)
@@ -254,6 +256,8 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
     writers.run(0.5)
     os.kill(pid, fault)
     began = time.monotonic()
+    pool = stack.enter_context(ThreadPoolExecutor(1))
+    read = pool.submit(InfoClient(first, TOKEN, timeout=60, retries=0).producers)
     with InfoClient(f"{first},{second}", TOKEN, timeout=60) as both:
         both.put_producer(Producer("both", "x", 60.0))
     assert time.monotonic() - began < TAKEOVER_SECONDS
@@ -261,6 +265,7 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
         found = _values(other)
         if fault == signal.SIGSTOP:
             os.kill(pid, signal.SIGCONT)
+            assert isinstance(read.exception(), NotReady)  # what it knew when it fell asleep it tells nobody
             _, status = os.waitpid(pid, 0)
             assert os.waitstatus_to_exitcode(status) == 1  # so that whoever watches it starts it again
         writers.end()
@@ -269,6 +274,32 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
         assert _values(other) == found
         assert other.task(task.task_id) == task
         other.put_value("x0", "n0", "by the second")
+
+
+def test_with_ack_fast_only_the_last_second_may_be_lost(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    database, ports = mariadb.new_database(), (free_port(), free_port())
+    first, second = (f"http://127.0.0.1:{port}" for port in ports)
+    fast = {"ack": Ack.FAST, "flush": FLUSH_SECONDS}
+    pid = stack.enter_context(_forked(database, ports[0], ports[1], **fast))
+    eventually(lambda: _is_ready(first))
+    stack.enter_context(_forked(database, ports[1], ports[0], **fast))
+    eventually(lambda: _is_following(second))
+    client = InfoClient(first, TOKEN, timeout=60)
+    client.put_producer(Producer("cpu", "x", 60.0))
+    client.put_node("n1", "127.0.0.1:9")
+    acknowledged: list[float] = []  # when each number was
+    began = time.monotonic()
+    while time.monotonic() < began + 2.5:
+        run = Run("cpu", Outcome.OK, 0.1, str(len(acknowledged)))
+        client.report("n1", Report("boot", len(acknowledged) + 1, "1", (run,)))
+        acknowledged.append(time.monotonic())
+    killed = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: _is_ready(second))
+    [row] = InfoClient(second, TOKEN, timeout=60).data("cpu")
+    assert acknowledged[int(row.data_value or 0)] > killed - 1.0
 
 
 def test_a_service_that_ends_in_order_hands_over_at_once(

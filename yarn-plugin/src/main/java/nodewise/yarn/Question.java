@@ -34,6 +34,8 @@ final class Question {
     private Settings settings;
     private Set<String> names = Set.of();
     private String etag;
+    /** Which of the services answered last. */
+    private int at;
     private volatile Known known;
     volatile long polls;
     volatile long failures;
@@ -67,22 +69,23 @@ final class Question {
         String complaint = "";
         try {
             take(by, wanted);
-            ask();
+            askAny();
         } catch (IOException | ExecutionException | TimeoutException | RuntimeException | Error error) { // an Error would end YARN
             known = null;
             etag = null;
             failures++;
             Throwable cause = error instanceof ExecutionException ? error.getCause() : error;
-            complaint = by.url() + " gives no values, so " + otherwise + ": " + cause;
+            complaint = by.services() + " gives no values, so " + otherwise + ": " + cause;
         }
         if (failed.isEmpty() != complaint.isEmpty()) {
-            LOG.warn(complaint.isEmpty() ? by.url() + " gives values again" : complaint);
+            LOG.warn(complaint.isEmpty() ? by.services() + " gives values again" : complaint);
         }
         failed = complaint;
     }
 
     private void take(Settings by, Set<String> wanted) {
         if (by != settings) {
+            at = 0;
             client = HttpClient.newBuilder().proxy(HttpClient.Builder.NO_PROXY).connectTimeout(by.timeout()).build();
         }
         if (by != settings || !wanted.equals(names)) {
@@ -90,6 +93,22 @@ final class Question {
         }
         settings = by;
         names = wanted;
+    }
+
+    /** Ask the service that answered last, and if it does not, the others: of services of one database one is active. */
+    private void askAny() throws IOException, InterruptedException, ExecutionException, TimeoutException {
+        for (int left = settings.urls().size(); left > 0; left--) {
+            try {
+                ask();
+                return;
+            } catch (IOException | ExecutionException | TimeoutException error) {
+                at = (at + 1) % settings.urls().size();
+                etag = null; // it is of one service
+                if (left == 1) {
+                    throw error;
+                }
+            }
+        }
     }
 
     /** A long answer comes in parts, each of which names the query of the next. */
@@ -127,7 +146,7 @@ final class Question {
     /** What is answered to a query until `deadline`, at most LARGEST bytes with the `before` ones of earlier parts. */
     private HttpResponse<byte[]> send(String query, String tag, int before, long deadline)
             throws IOException, InterruptedException, ExecutionException, TimeoutException {
-        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(settings.url() + "/api/v1/data" + query));
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(settings.urls().get(at) + "/api/v1/data" + query));
         if (settings.tokenFile() != null) {
             // Only what a token is made of, or Java's complaint would tell it.
             request.header("Authorization", "Bearer " + Files.readString(settings.tokenFile()).replaceAll("[^!-~]", ""));

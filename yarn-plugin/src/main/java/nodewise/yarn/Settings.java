@@ -22,10 +22,10 @@ import java.util.stream.Stream;
 import nodewise.yarn.Keys.WrongSetting;
 
 /**
- * What the file says: where values come from (`tokenFile` may be null), and how each policy, and each program, judges nodes
- * by them.
+ * What the file says: where values come from (services of one database; `tokenFile` may be null), and how each policy, and
+ * each program, judges nodes by them.
  */
-record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Map<String, Judgement> judgements, Programs programs) {
+record Settings(List<URI> urls, Path tokenFile, Duration interval, Duration timeout, Map<String, Judgement> judgements, Programs programs) {
     static final String FILE = "nodewise-policy.properties";
     private static final List<String> POLICIES = List.of("first", "second");
     private static final String NAME = "([A-Za-z_][A-Za-z0-9_.:-]{0,127})";
@@ -65,10 +65,7 @@ record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Ma
     }
 
     static Settings of(Keys keys) {
-        String url = keys.text("service.url", null);
-        if (!url.matches("https?://[A-Za-z0-9.:\\[\\]-]+/?")) {
-            throw new WrongSetting("service.url", "is " + url + ", and must be like http://HOST:PORT");
-        }
+        List<URI> urls = Stream.of(keys.text("service.url", null).split(",", -1)).map(Settings::service).toList();
         String token = keys.text("service.token-file", "");
         if (!token.isEmpty() && !Files.isReadable(Path.of(token))) {
             throw new WrongSetting("service.token-file", "is " + token + ", which cannot be read");
@@ -84,7 +81,20 @@ record Settings(URI url, Path tokenFile, Duration interval, Duration timeout, Ma
         Programs programs = Programs.read(keys);
         keys.refuseOthers();
         return new Settings(
-            URI.create(url.replaceAll("/$", "")), token.isEmpty() ? null : Path.of(token), interval, timeout, judgements, programs);
+            urls, token.isEmpty() ? null : Path.of(token), interval, timeout, judgements, programs);
+    }
+
+    private static URI service(String text) {
+        String url = text.strip();
+        if (!url.matches("https?://[A-Za-z0-9.:\\[\\]-]+/?")) {
+            throw new WrongSetting("service.url", "is " + url + ", and must be like http://HOST:PORT");
+        }
+        return URI.create(url.replaceAll("/$", ""));
+    }
+
+    /** The addresses of the services, as they are told to people. */
+    String services() {
+        return urls.stream().map(URI::toString).collect(Collectors.joining(","));
     }
 
     /** The data names that policies need. */

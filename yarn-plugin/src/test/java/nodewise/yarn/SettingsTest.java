@@ -29,6 +29,13 @@ class SettingsTest {
     }
 
     @Test
+    void severalServicesStandWithCommasBetween() {
+        Settings found = Given.settings("service.url = http://a:8400/, https://b:8400", "first.score = free higher 0..1");
+
+        assertEquals("http://a:8400,https://b:8400", found.services());
+    }
+
+    @Test
     void allNamesAreAskedForInOneCall() {
         Settings found = Given.settings("first.score = free higher 0..1; load lower 0..8", "second.score = speed:x:32 higher -1..1e3",
             "second.filter = free >= 0.1; temperature < 80");
@@ -41,6 +48,7 @@ class SettingsTest {
         "service.url = localhost:8400           | service.url is localhost:8400, and must be like http://HOST:PORT",
         "service.url = http://my_host:1         | service.url is http://my_host:1, and must be like http://HOST:PORT",
         "service.url = http://h:1/path          | service.url is http://h:1/path, and must be like http://HOST:PORT",
+        "service.url = http://h:1,               | service.url is , and must be like http://HOST:PORT",
         "service.token-file = /no/such          | service.token-file is /no/such, which cannot be read",
         "service.poll-interval-ms = 5           | service.poll-interval-ms is 5, and must be within 50",
         "service.poll-interval-ms = soon        | service.poll-interval-ms says soon where a number belongs",

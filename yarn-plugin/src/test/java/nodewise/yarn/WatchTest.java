@@ -9,6 +9,7 @@ import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -100,6 +101,27 @@ class WatchTest {
         assertEquals(List.of("/api/v1/data?name=free null null", "/api/v1/data?name=free null \"tag\""), asked);
         assertEquals(2, watch.question.polls);
         assertEquals(0, watch.question.failures);
+    }
+
+    @Test
+    void ofSeveralServicesTheOneThatAnswersIsAskedFirstFromThenOn() throws IOException, InterruptedException {
+        // Connections are taken at the first address, and never answered.
+        try (ServerSocket frozen = new ServerSocket(0, 8, InetAddress.getLoopbackAddress())) {
+            String first = "service.url = http://127.0.0.1:" + frozen.getLocalPort() + ", http://";
+            Files.writeString(file, Files.readString(file).replace("service.url = http://", first).replace("20000", "300"));
+            Files.setLastModifiedTime(file, FileTime.fromMillis(System.nanoTime() / 1000));
+            watch.poll();
+            assertTrue(knows(), watch.question.failed);
+            long began = System.nanoTime();
+            watch.poll();
+            assertTrue(System.nanoTime() - began < 300_000_000, "the first was asked again");
+        }
+        assertEquals(List.of("/api/v1/data?name=free null null", "/api/v1/data?name=free null \"tag\""), asked);
+
+        server.stop(0);
+        watch.poll();
+        assertFalse(knows());
+        assertTrue(watch.question.failed.contains(server.getAddress().getPort() + " gives no values"), watch.question.failed);
     }
 
     @Test
