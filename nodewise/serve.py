@@ -24,10 +24,18 @@ SUBMIT = (
     ),
     click.Option(
         ["--submit-url"],
-        help="Where the submitter reaches this service  [default: where it listens].",
+        callback=lambda _context, _option, url: _check_alone(url),
+        help="Where the submitter and jobs reach this service  [default: where it listens].",
         metavar="URL",
     ),
 )
+
+
+def _check_alone(url: str | None) -> str | None:
+    """The submitter asks its own service only: if that one stands still, the submitter beside the other one goes on."""
+    if url and "," in url:
+        raise click.BadParameter(f"{url!r} names several services; give the address of this one, and not the other's.")
+    return url
 
 
 @click.pass_context
@@ -40,7 +48,7 @@ def _serve(ctx: click.Context, /, submit: bool, submit_url: str | None, **given:
     def start_submitter(url: str, token_file: Path) -> None:
         from nodewise.submitting import SubmitterProcess
 
-        SubmitterProcess(ctx.obj, submit_url or url, token_file, given["tls_cert"]).start()
+        SubmitterProcess(ctx.obj, submit_url or url, given["shared_with"], token_file, given["tls_cert"]).start()
 
     beside = {"beside": start_submitter} if submit else {}
     ctx.invoke(service, others=board, **beside, **given)

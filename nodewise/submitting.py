@@ -25,12 +25,14 @@ CA_FILE = "NODEWISE_CA_FILE"
 class SubmitterProcess:
     """Starts the submitter of the service at `url`, again whenever it ends; it ends with this process.
 
-    `admin_file` holds the first admin's token, with which the submitter gets one of role submitter.
+    `admin_file` holds the first admin's token, with which the submitter gets one of role submitter. Of an `other`
+    service that may take over (else it is empty), jobs are told as well.
     """
 
-    def __init__(self, home: Path, url: str, admin_file: Path, tls_cert: Path | None) -> None:
+    def __init__(self, home: Path, url: str, other: str, admin_file: Path, tls_cert: Path | None) -> None:
         self._home = home
         self._url = url
+        self._jobs_url = ",".join(filter(None, (url, other)))
         self._admin_file = admin_file
         self._authority = os.environ.get(CA_FILE) or tls_cert
         self._token_file = admin_file.with_name("submitter.token")
@@ -55,7 +57,7 @@ class SubmitterProcess:
     def _run(self) -> int:
         """One life of the submitter; it ends when it hears that the pipe of its standard input was closed."""
         words = [sys.executable, "-m", "jobs.commands.submitter", "--home", str(self._home), "--url", self._url]
-        words += ["--token-file", str(self._token_file)]
+        words += ["--jobs-url", self._jobs_url, "--token-file", str(self._token_file)]
         words += ["--ca-file", str(self._authority)] if self._authority else []
         with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
             return process.wait()

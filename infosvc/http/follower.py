@@ -18,8 +18,7 @@ from pathlib import Path
 from socket import AF_INET6
 from typing import Any
 
-from infosvc.http.server import Server as ActiveServer
-from infosvc.http.server import listen, url_of
+from infosvc.http import server as active
 from infosvc.settings import Settings
 from infosvc.state.claim import LOOK_SECONDS, Turn
 from infosvc.state.database import parse_url
@@ -58,11 +57,11 @@ class Follower:
     def __init__(self, settings: Settings, host: str, port: int, turn: Turn) -> None:
         """Take the port (0: a free one); InvalidInput when it cannot be had, or the other one's key is not here."""
         _check_key(settings)
-        with listen(host, port, settings.unread_seconds) as listener:
+        with active.listen(host, port, settings.unread_seconds) as listener:
             self.port = listener.getsockname()[1]
         self._turn = turn
         self._server = _make_server(settings, host, self.port)
-        self.url = url_of(host, self.port, settings)
+        self.url = active.url_of(host, self.port, settings)
 
     def run(self) -> None:
         """Answer until the turn has come, then let the port go."""
@@ -103,13 +102,13 @@ class Relay:
             connection.close()
 
 
-def open_in_turn(settings: Settings, host: str, port: int, say: Callable[[str], None], **how: Any) -> ActiveServer:
+def open_in_turn(settings: Settings, host: str, port: int, say: Callable[[str], None], **how: Any) -> active.Server:
     """The active service, as soon as a database that it shares may be opened; until then this follows the other.
 
     `say` is told what this does meanwhile. The errors are those of the Server.
     """
     if not settings.shared_with:
-        return ActiveServer(settings, host, port, **how)
+        return active.Server(settings, host, port, **how)
     turn = Turn(parse_url(settings.database))
     try:
         while True:
@@ -120,7 +119,7 @@ def open_in_turn(settings: Settings, host: str, port: int, say: Callable[[str], 
                 with _garbage_taken():
                     follower.run()
             try:
-                return ActiveServer(settings, host, port, **how)
+                return active.Server(settings, host, port, **how)
             except InUse:  # the other one was quicker
                 continue
     finally:

@@ -41,12 +41,13 @@ AWAY_SECONDS = 5.0
 @service_options
 @hadoop_options
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path), required=True, help="As nodewise has it.")
-def main(home: Path, service: ServiceAddress, **hadoop: Any) -> None:
+@click.option("--jobs-url", help="Where jobs look for the service  [default: as --url].")
+def main(home: Path, jobs_url: str | None, service: ServiceAddress, **hadoop: Any) -> None:
     """Hand the tasks that the information service keeps to YARN, until standard input ends."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     lock = _lock(home)
     client = service.client(home)
-    steps = _work(home, hadoop, client, InfoAccess(service.url, None, service.authority))
+    steps = _work(home, hadoop, client, InfoAccess(jobs_url or service.url, None, service.authority))
     waking = service.client(home)
     waker = Waker(waking, TunnelCalls(waking))
     while lock:

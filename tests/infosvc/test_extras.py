@@ -19,6 +19,7 @@ from infosvc.settings import Settings
 from infosvc.wire.errors import NotReady
 from infosvc.wire.records import Role
 from nodewise.serve import serve as whole
+from nodewise.submitting import SubmitterProcess
 
 ADMIN = "a-token-for-the-tests"
 BEARER = {"Authorization": f"Bearer {ADMIN}"}
@@ -130,6 +131,20 @@ def test_the_command_brings_the_calls_of_jobs_and_paths(tmp_path: Path, monkeypa
     assert [route.name for group in brought for route in group.routes if route.rule == "/api/v1/jobs"] == ["jobs"]
     own = [param.name for param in serve.params]
     assert [param.name for param in whole.params] == [*own, "submit", "submit_url"]
+
+
+def test_the_submitter_asks_its_own_service_and_jobs_are_told_of_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    submitter = SubmitterProcess(tmp_path, "http://a:8400", "http://b:8400", tmp_path / "token", None)
+    monkeypatch.setattr("sys.executable", "/bin/echo")
+    assert submitter._run() == 0
+    said = capfd.readouterr().out
+    assert "--url http://a:8400 " in said
+    assert "--jobs-url http://a:8400,http://b:8400 " in said
+    words = ["--submit", "--submit-url", "http://a:8400,http://b:8400"]
+    with pytest.raises(click.BadParameter, match="give the address of this one"):
+        whole.main(words, standalone_mode=False, obj=tmp_path)
 
 
 def test_the_service_alone_brings_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
