@@ -276,6 +276,35 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
         other.put_value("x0", "n0", "by the second")
 
 
+def test_a_database_that_stood_still_leaves_one_service_active(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    database, ports = mariadb.new_database(), (free_port(), free_port())
+    urls = [f"http://127.0.0.1:{port}" for port in ports]
+    stack.enter_context(_forked(database, ports[0], ports[1]))
+    eventually(lambda: _is_ready(urls[0]))
+    stack.enter_context(_forked(database, ports[1], ports[0]))
+    eventually(lambda: _is_following(urls[1]))
+    both = stack.enter_context(InfoClient(",".join(urls), TOKEN, timeout=60))
+    both.put_producer(Producer("before", "x", 60.0))
+    assert mariadb.process is not None
+    mariadb.process.send_signal(signal.SIGSTOP)
+    try:
+        eventually(lambda: not _reads(urls[0]))  # it may have been replaced, for all that it knows
+    finally:
+        mariadb.process.send_signal(signal.SIGCONT)
+    both.put_producer(Producer("after", "x", 60.0))
+    assert [one.data_name for one in both.producers()] == ["after", "before"]
+    assert [_is_ready(url) for url in urls].count(True) == 1
+
+
+def _reads(url: str) -> bool:
+    with InfoClient(url, TOKEN, timeout=2.0, retries=0) as client, suppress(InfoError):
+        client.producers()
+        return True
+    return False
+
+
 def test_with_ack_fast_only_the_last_second_may_be_lost(
     mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
