@@ -48,7 +48,7 @@ _OF_ONE_CONNECTION = frozenset(
 )
 _FORWARDED = "X-Forwarded-For"
 _RELAYED = "Nodewise-Relayed"  # what has this came from another service, which may follow this one
-_FAILURES = (OSError, HTTPException)
+_FAILURES = (OSError, ValueError, HTTPException)  # a ValueError: a header that cannot be passed on
 
 
 class Follower:
@@ -206,7 +206,8 @@ def _make_server(settings: Settings, host: str, port: int) -> _FollowerServer:
     if settings.tls_cert:
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(settings.tls_cert, settings.tls_key)
-    server = kind((host, port), _FollowerHandler, settings.unread_seconds, settings.threads, tls)
+    most = settings.threads  # all callers are strangers here, since only the active service knows tokens
+    server = kind((host, port), _FollowerHandler, settings.unread_seconds, tls=tls, most_strangers=most)
     server.relay = Relay(settings)
     return server
 

@@ -18,7 +18,9 @@ from collectors.agent.api import NOTICE
 from collectors.agent.run.guard import Guard
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
-from infosvc.wire.records import Datum, Kind, Outcome, Producer, State
+from infosvc.wire.records import Datum, Kind, Outcome, Producer, Role, State
+from tests.collectors.conftest import TOKEN
+from tests.ports import free_port
 
 Wait = Callable[[Callable[[], Any]], Any]
 
@@ -65,6 +67,26 @@ def test_a_detached_agent_listens_runs_its_slots_and_reports(node: Any, service:
     # A changed wish reaches the agent at once, by the service's notice.
     register(service, "load_1m", "scripts/load_1m.sh")
     wait_for(lambda: value(service, "load_1m"))
+
+
+def test_an_agent_goes_on_with_the_service_that_has_taken_over(
+    tmp_path: Path, serving: Any, make_node: Any, wait_for: Wait
+) -> None:
+    second_port = free_port()
+    second = f"http://127.0.0.1:{second_port}"
+    with serving(tmp_path) as first, InfoClient(first, TOKEN) as service:
+        service.put_node("n1", "127.0.0.1:1")
+        _, token = service.create_token("agent of n1", Role.AGENT, node_name="n1")
+        node = make_node(f"{first},{second}", token)
+        service.put_node("n1", f"127.0.0.1:{node.port}")
+        count = 'n=$(cat "$STATE_DIR/n" || echo 0)\necho $((n+1)) | tee "$STATE_DIR/n"'
+        register(service, "count", node.script("count.sh", count))
+        node.launch()
+        wait_for(lambda: value(service, "count"))
+    with serving(tmp_path, second_port), InfoClient(second, TOKEN) as service:
+        before = value(service, "count")
+        assert before is not None
+        wait_for(lambda: (now := value(service, "count")) is not None and now.number() > before.number())
 
 
 def test_a_run_sees_the_fixed_environment_and_nothing_of_the_login(

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,6 +18,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotReady, Unreachable
 from infosvc.wire.records import Producer, Role
 from tests.infosvc.conftest import TOKEN, Served, serving
+from tests.infosvc.test_tls import Authority
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ class _NoTurn:
 
 
 @contextmanager
-def _following(url: str) -> Iterator[str]:
+def _following(url: str, **settings: Any) -> Iterator[str]:
     """The address of a service that follows the one at `url`."""
     turn = _NoTurn()
-    follower = Follower(Settings(token=TOKEN, shared_with=url), "127.0.0.1", 0, cast(Turn, turn))
+    follower = Follower(Settings(token=TOKEN, shared_with=url, **settings), "127.0.0.1", 0, cast("Turn", turn))
     thread = threading.Thread(target=follower.run)
     thread.start()
     try:
@@ -85,6 +86,21 @@ def test_what_a_follower_refuses_is_asked_of_the_active_service_once(active: Ser
         client.create_token("reader", Role.READER)
         assert client._connections._at == 1
     assert [token.name for token in active.client.tokens()].count("reader") == 1
+
+
+def test_both_services_may_speak_https(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "tls")
+    cert, key = authority.issue("service")
+    tls: dict[str, Any] = {"tls_cert": str(cert), "tls_key": str(key), "agent_ca": str(authority.file)}
+    with (
+        serving(f"sqlite:///{tmp_path / 'infosvc.db'}", **tls) as active,
+        _following(active.url, **tls) as follower,
+        InfoClient(f"{follower},{active.url}", TOKEN, ca_file=authority.file) as client,
+    ):
+        assert follower.startswith("https:")
+        assert client.producers() == []
+        client.put_producer(CPU)
+        assert client._connections._at == 1
 
 
 def test_events_come_from_the_active_service(active: Served) -> None:
