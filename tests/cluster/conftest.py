@@ -18,6 +18,9 @@ from tests.cluster.site import Site
 from tests.cluster.standing import Standing
 from tests.cluster.task_platform import Platform, platform_of
 from tests.cluster.task_session import Tasks, session_of
+from tests.infosvc.conftest import mariadb
+
+__all__ = ["mariadb"]  # which modules here use, too
 
 HERE = Path(__file__).parent
 Eventually = Callable[..., None]
