@@ -48,7 +48,7 @@ def _serve(ctx: click.Context, /, submit: bool, submit_url: str | None, **given:
     def start_submitter(url: str, token_file: Path) -> None:
         from nodewise.submitting import SubmitterProcess
 
-        SubmitterProcess(ctx.obj, submit_url or url, given["shared_with"], token_file, given["tls_cert"]).start()
+        SubmitterProcess(ctx.obj, submit_url or url, token_file, given["tls_cert"], given["shared_with"]).start()
 
     beside = {"beside": start_submitter} if submit else {}
     ctx.invoke(service, others=board, **beside, **given)

@@ -29,7 +29,7 @@ class SubmitterProcess:
     service that may take over (else it is empty), jobs are told as well.
     """
 
-    def __init__(self, home: Path, url: str, other: str, admin_file: Path, tls_cert: Path | None) -> None:
+    def __init__(self, home: Path, url: str, admin_file: Path, tls_cert: Path | None, other: str = "") -> None:
         self._home = home
         self._url = url
         self._jobs_url = ",".join(filter(None, (url, other)))

@@ -136,7 +136,7 @@ def test_the_command_brings_the_calls_of_jobs_and_paths(tmp_path: Path, monkeypa
 def test_the_submitter_asks_its_own_service_and_jobs_are_told_of_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    submitter = SubmitterProcess(tmp_path, "http://a:8400", "http://b:8400", tmp_path / "token", None)
+    submitter = SubmitterProcess(tmp_path, "http://a:8400", tmp_path / "token", None, "http://b:8400")
     monkeypatch.setattr("sys.executable", "/bin/echo")
     assert submitter._run() == 0
     said = capfd.readouterr().out
