@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from hadoop.rest.masters import Addresses
@@ -36,8 +37,16 @@ class WritableHdfs(WebHdfs):
         self._do(path, "MKDIRS")
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file or folder; into the target, if that is a folder."""
-        self._do(source, "RENAME", destination=target)
+        """Move a file or folder; into the target, if that is a folder.
+
+        When the NameNode dies before it answers, another one is asked, which finds nothing at the source any more.
+        """
+        before = self.status(source)
+        try:
+            self._do(source, "RENAME", destination=target)
+        except Refused:
+            if not (before and self._is_at(before, target, PurePosixPath(source).name)):
+                raise
 
     def delete(self, path: str) -> None:
         """Delete a file, or a folder with all below it; nothing happens when there is none."""
@@ -54,6 +63,11 @@ class WritableHdfs(WebHdfs):
                     todo.append(name)
                 else:
                     yield name
+
+    def _is_at(self, moved: dict[str, Any], target: str, name: str) -> bool:
+        """Whether a file or folder that was somewhere else is at the target now, or in it under its own name."""
+        there = (self.status(path) for path in (target, str(PurePosixPath(target) / name)))
+        return any(one["fileId"] == moved["fileId"] for one in there if one)
 
     def _do(self, path: str, operation: str, **more: str) -> None:
         if not self._ask_json(path, operation, "PUT", **more)["boolean"]:

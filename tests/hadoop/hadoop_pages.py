@@ -150,6 +150,7 @@ class Hdfs:
     folders: set[str] = field(default_factory=lambda: {"/"})
     is_active: bool = True
     datanode: str = ""
+    ids: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, asked: Asked) -> Said:
         if asked.path == "/jmx":
@@ -191,7 +192,8 @@ class Hdfs:
     def _told(self, path: str, name: str) -> dict[str, object]:
         kind = "FILE" if path in self.files else "DIRECTORY"
         length = len(self.files.get(path, b""))
-        return {"pathSuffix": name, "type": kind, "length": length, "modificationTime": 0}
+        file_id = self.ids.setdefault(path, len(self.ids))
+        return {"pathSuffix": name, "type": kind, "length": length, "modificationTime": 0, "fileId": file_id}
 
     def _list(self, path: str, _: Asked) -> Said:
         there = sorted(
@@ -213,6 +215,7 @@ class Hdfs:
             return say({"boolean": False})
         self.files = {moved(one): content for one, content in self.files.items()}
         self.folders = set(map(moved, self.folders))
+        self.ids = {moved(one): number for one, number in self.ids.items()}
         return say({"boolean": True})
 
     def _delete(self, path: str, _: Asked) -> Said:

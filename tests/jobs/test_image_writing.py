@@ -147,3 +147,34 @@ def test_a_packing_that_fails_leaves_nothing(place: Place, pictures: Path) -> No
     with pytest.raises(JobError, match="HDFS refused to store images in /packed for user me: Permission denied"):
         pack(pictures, "/packed", place.addresses, "me")
     assert (place.hdfs.files, place.hdfs.folders) == ({}, {"/"})
+
+
+def die_after(place: Place, operation: str) -> Callable[[Asked], Said]:
+    """Do it each first time for a path, and hang up before anybody hears of it."""
+    done = set[str]()
+
+    def answer(asked: Asked) -> Said:
+        said = place.hdfs(asked)
+        if asked.query.get("op") == operation and asked.path not in done:
+            done.add(asked.path)
+            raise ConnectionAbortedError
+        return said
+
+    return answer
+
+
+def test_what_a_namenode_did_before_it_died_is_not_called_undone(place: Place, pictures: Path) -> None:
+    place.namenodes[1].answer = die_after(place, "RENAME")
+    pack(pictures, "/packed", place.addresses, "me", file_bytes=1)
+
+    assert pack(pictures, "/packed", place.addresses, "me", overwrite=True).files == 1
+
+    assert len(place.hdfs.files) == 4
+    assert place.hdfs.folders == {"/", "/packed"}
+
+
+def test_a_rename_that_was_not_done_is_refused(place: Place) -> None:
+    client = WritableHdfs(place.addresses, "me")
+    client.make_folder("/there")
+    with pytest.raises(HadoopError, match="RENAME was not done"):
+        client.rename("/not-there", "/there")
