@@ -2,6 +2,9 @@
 
 What a daemon gives whoever has shown a ticket (the cookie hadoop.auth) is shown to this daemon only: by the rules of
 the web it would also go to others of its host, which would refuse it, and put theirs in its place.
+
+A ticket is shown to nobody who is not trusted with it: whoever gets one can show it to another daemon of the same host
+at once, as if he were its owner, and users of a cluster may run programs on its nodes, and lead readers there.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import os
 import ssl
 import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from email.message import Message
 from functools import lru_cache
@@ -25,6 +28,8 @@ _MOST_COOKIES = 4096
 _cookies: dict[str, str] = {}
 """By daemon (scheme://host:port), for the whole process, which is one user to all of them."""
 Body = bytes | Iterable[bytes] | None
+Trusts = Callable[[str], bool]
+"""Whether a daemon (scheme://host:port) may be shown a ticket; it is called only when one asks for it."""
 
 
 @dataclass(frozen=True)
@@ -71,27 +76,33 @@ class _Request:
 class Connections:
     """Of connections to each of the `origins` (scheme://host:port), up to `kept` stay open for the next request.
 
-    Any number of threads may ask.
+    Without `trusts`, the origins are shown tickets and nobody else. Any number of threads may ask.
     """
 
-    def __init__(self, origins: Iterable[str], kept: int) -> None:
+    def __init__(self, origins: Iterable[str], kept: int, trusts: Trusts | None = None) -> None:
         self._kept = kept
         self._idle: dict[str, deque[HTTPConnection]] = {origin: deque() for origin in origins}
+        self._trusts = trusts or self._idle.__contains__
         weakref.finalize(self, _close_all, self._idle)
 
     def send(self, method: str, url: str, body: Body, limits: Limits, deadline: float) -> Answer:
         """Get the answer to one request, until a deadline in monotonic seconds.
 
-        NoTicket when the daemon asks for a ticket and there is none; OSError, HTTPException.
+        Whoever is not trusted with a ticket answers 401 when he asks for one. NoTicket when there is none; OSError,
+        HTTPException.
         """
         request = _Request(method, urlsplit(url), body)
         cookie = _cookies.get(request.origin)
         answer = self._try(replace(request, headers={"Cookie": cookie}) if cookie else request, limits, deadline)
-        if answer.status == 401 and asks_for_ticket(answer) and (body is None or isinstance(body, bytes)):
-            from hadoop.rest import spnego  # where no daemon asks for it, nothing of it is needed
+        if not asks_for_ticket(answer) or not self._trusts(request.origin):
+            return answer
+        _cookies.pop(request.origin, None)
+        if body is not None and not isinstance(body, bytes):
+            return answer
+        from hadoop.rest import spnego  # where no daemon asks for it, nothing of it is needed
 
-            shown = f"Negotiate {spnego.make_token(request.parts.hostname or '')}"
-            answer = self._try(replace(request, headers={"Authorization": shown}), limits, deadline)
+        shown = f"Negotiate {spnego.make_token(request.parts.hostname or '')}"
+        answer = self._try(replace(request, headers={"Authorization": shown}), limits, deadline)
         _keep_cookie(request.origin, answer)
         return answer
 
@@ -123,17 +134,21 @@ class Connections:
 
 def asks_for_ticket(answer: Answer) -> bool:
     """Whether a daemon would show its page to whoever has a ticket."""
+    if answer.status != 401:
+        return False
     ways = answer.headers.get_all("WWW-Authenticate") or ()
     return any(way.strip().lower().startswith("negotiate") for way in ways)
 
 
 def _keep_cookie(origin: str, answer: Answer) -> None:
-    """Keep what a daemon gave in exchange for a ticket, and forget what it does not take any more."""
+    """Keep what a daemon gave in exchange for a ticket.
+
+    Where there is no Kerberos a daemon gives one as well, for the name in `user.name`: shown again, it would stand for
+    this name whoever asks next.
+    """
     given = [one.partition(";")[0].strip() for one in answer.headers.get_all("Set-Cookie") or ()]
     cookie = next((one for one in given if one.startswith(_COOKIE)), None)
-    if answer.status == 401 or (cookie and not cookie.removeprefix(_COOKIE).strip('"')):
-        _cookies.pop(origin, None)
-    elif cookie:
+    if answer.status != 401 and cookie and cookie.removeprefix(_COOKIE).strip('"'):
         while len(_cookies) >= _MOST_COOKIES:
             _cookies.pop(next(iter(_cookies)), None)
         _cookies[origin] = cookie
@@ -149,7 +164,8 @@ def _take(idle: deque[HTTPConnection]) -> HTTPConnection | None:
 def _new_connection(request: _Request, limits: Limits) -> HTTPConnection:
     parts = request.parts
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{parts.geturl()!r} is not a web address")
+        # Never the whole of it: a NameNode writes tokens into what it leads to.
+        raise ValueError(f"{request.origin!r} is not a web address")
     tls = _trust() if parts.scheme == "https" else None
     connection = new_connection(parts.hostname, parts.port, limits.connect, tls)
     if request.body is not None:

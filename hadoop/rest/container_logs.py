@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
@@ -31,21 +32,27 @@ class Piece:
 
 
 def read_since(
-    container_id: str, address: str, stream: str, user: str, seen: int, most: int = MOST_BYTES
+    container_id: str,
+    address: str,
+    stream: str,
+    user: str,
+    seen: int,
+    most: int = MOST_BYTES,
+    is_node: Callable[[], bool] = lambda: True,
 ) -> Piece | None:
     """What a container wrote to `stream` since its byte `seen`; None when its NodeManager has no such log (yet).
 
     What lies more than `most` bytes before the end is passed over: the piece then begins later. `address` is the
-    NodeManager's (scheme://host:port); HadoopError when it does not answer.
+    NodeManager's (scheme://host:port); HadoopError when it does not answer. It, and whomever it leads to, is shown a
+    ticket of Kerberos if it asks for one and `is_node` says that it is one of YARN's.
     """
     path = f"/ws/v1/node/containerlogs/{quote(container_id)}/{quote(stream)}?user.name={quote(user)}"
     wanted = min(most, MOST_BYTES if seen == 0 else OVERLAP_BYTES)
     while True:
         limits = replace(LIMITS, size_bytes=wanted + _FRAME_BYTES)
         try:
-            answer = Pages("NodeManager", address, limits).read(
-                f"{path}&size=-{wanted}", f"the {stream} of {container_id}"
-            )
+            node = Pages("NodeManager", address, limits, trusts=lambda _: is_node())
+            answer = node.read(f"{path}&size=-{wanted}", f"the {stream} of {container_id}")
         except NotKnown:
             return None
         length, content = parse_tail(answer.content, wanted)

@@ -11,11 +11,11 @@ import json
 import time
 from http.client import HTTPException, responses
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin
 
 from hadoop.errors import HadoopError, NoTicket
 from hadoop.rest.connections import Answer as Answer
-from hadoop.rest.connections import Body, Connections
+from hadoop.rest.connections import Body, Connections, Trusts
 from hadoop.rest.connections import Limits as Limits
 from hadoop.rest.masters import ACTIVE, Addresses, as_tuple, in_order, read_role, remember, stands_by
 from infosvc.wire.bounded_answer import AnswerTooLarge
@@ -25,6 +25,8 @@ AGAIN_SECONDS = 1.0
 """Between two rounds of questions to masters of which none is active."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _DENIED = (401, 403)
+IN_ADDRESSES = "%/?:@!$&'()*+,;=~"
+"""What may stand in an address: a daemon writes out only what is ASCII."""
 
 
 class NotKnown(HadoopError):
@@ -54,13 +56,22 @@ class Pages:
 
     Of several addresses, which are those of all masters of a kind, the one that is active is asked. Up to `kept`
     connections to each stay open for the next pages. Any number of threads may read.
+
+    Tickets are shown at these addresses only, whomever they lead to, unless `trusts` tells of others.
     """
 
-    def __init__(self, title: str, address: Addresses, limits: Limits = STANDARD, kept: int = 0) -> None:
+    def __init__(
+        self,
+        title: str,
+        address: Addresses,
+        limits: Limits = STANDARD,
+        kept: int = 0,
+        trusts: Trusts | None = None,
+    ) -> None:
         self.title = title
         self.addresses = as_tuple(address)
         self.limits = limits
-        self._connections = Connections(self.addresses, kept)
+        self._connections = Connections(self.addresses, kept, trusts)
 
     @property
     def address(self) -> str:
@@ -119,7 +130,9 @@ class Pages:
                 if len(self.addresses) == 1:
                     raise NoAnswer(self.title, address, reasons[0]) from error
                 continue
-            if len(self.addresses) == 1 or not stands_by(answer):
+            # One that stands by may lead to the active one under a name that the site files do not have for it.
+            is_led_away = answer.status == 401 and answer.origin not in self.addresses
+            if len(self.addresses) == 1 or not (is_led_away or stands_by(answer)):
                 remember(self.addresses, answer.origin if answer.origin in self.addresses else address)
                 return answer
             reasons.append(f"{address} is not active")
@@ -137,7 +150,7 @@ class Pages:
                 ) from None
             if answer.status not in _REDIRECTS or not answer.headers["Location"]:
                 return answer
-            url = urljoin(url, answer.headers["Location"])
+            url = quote(urljoin(url, answer.headers["Location"]), safe=f"{IN_ADDRESSES}[]")
         raise HTTPException("it redirects in a circle")
 
     def read(self, path: str, what: str, limits: Limits | None = None) -> Answer:

@@ -11,14 +11,12 @@ from hadoop.errors import HadoopError
 from hadoop.rest import delegation
 from hadoop.rest.masters import Addresses
 from hadoop.rest.namenode import NameNode
-from hadoop.rest.pages import Answer, Limits, NotKnown, Pages, said
+from hadoop.rest.pages import IN_ADDRESSES, Answer, Limits, NotKnown, Pages, said
 
 LIMITS = Limits(connect=2.0, silence=10.0)
 """`size_bytes` is that of a file that is read whole into the service, or of a folder of 150,000 files."""
 _BEYOND = "after EOF"
 """Of what a DataNode says to whoever asks beyond the end of a file."""
-IN_ADDRESSES = "%/?:@!$&'()*+,;=~"
-"""What may stand in an address: a NameNode writes out only what is ASCII."""
 CONNECTIONS = 8
 """So many are kept open between two calls."""
 

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from hadoop.rest.masters import Addresses
-from hadoop.rest.pages import Limits, Pages
-from hadoop.rest.webhdfs import IN_ADDRESSES, Refused, WebHdfs
+from hadoop.rest.pages import IN_ADDRESSES, Limits, Pages
+from hadoop.rest.webhdfs import Refused, WebHdfs
 
 LIMITS = Limits(connect=10.0, silence=60.0, seconds=3600.0, patience=60.0)
 """Of what is written a DataNode says nothing until it has it whole; a NameNode takes over in less than the patience."""

@@ -84,7 +84,9 @@ def ask(application: Application) -> JobStatus | None:
     if application.port <= 0 or application.state != "RUNNING":
         return None
     try:
-        master = Pages("application master", f"http://{application.host}:{application.port}", ASK_LIMITS)
+        address = f"http://{application.host}:{application.port}"
+        # It is the program of a user, who must not get a ticket of another one.
+        master = Pages("application master", address, ASK_LIMITS, trusts=lambda _: False)
         return JobStatus.from_json(master.read_json("/status", application.application_id))
     except (HadoopError, ValueError, KeyError, TypeError):
         return None

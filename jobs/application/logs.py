@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import read_since
@@ -68,9 +69,9 @@ class _Stream:
     seen: int = 0
     rest: bytes = b""
 
-    def read(self, container_id: str, address: str, user: str) -> list[str]:
+    def read(self, container_id: str, address: str, user: str, is_node: Callable[[], bool]) -> list[str]:
         """The lines that were completed since the last call."""
-        piece = read_since(container_id, address, self.name, user, self.seen)
+        piece = read_since(container_id, address, self.name, user, self.seen, is_node=is_node)
         if piece is None:
             return []
         begun_anew = piece.begin < self.seen
@@ -92,6 +93,8 @@ class _Container:
     address: str
     role: str
     nodemanager: str
+    is_node: Callable[[], bool]
+    """Whether that is the address of a NodeManager, and not only what a program of a user told."""
     streams: tuple[_Stream, ...] = field(default_factory=lambda: tuple(map(_Stream, STREAMS)))
     away_until: float | None = None
 
@@ -104,7 +107,7 @@ class _Container:
             return
         try:
             for stream in self.streams:
-                for text in stream.read(self.container_id, self.nodemanager, user):
+                for text in stream.read(self.container_id, self.nodemanager, user, self.is_node):
                     yield self.line(stream.name, text)
         except HadoopError as error:
             if not self.away_until:
@@ -141,6 +144,7 @@ class JobLogs:
         self._listed = listed
         self._containers: dict[str, _Container] = {}
         self._are_listed = False
+        self._node_addresses: set[str] = set()
 
     @property
     def bytes_seen(self) -> int:
@@ -154,6 +158,7 @@ class JobLogs:
     def find_masters(self) -> None:
         """Look for attempts of the application master; HadoopError when there is none yet, or nobody knows."""
         for container_id, address in self._manager.master_containers(self._application_id):
+            self._node_addresses.add(address)
             self._add(container_id, address, "master")
 
     def find_listed(self, alive: bool) -> None:
@@ -182,8 +187,16 @@ class JobLogs:
     def _add(self, container_id: str, address: str, role: str) -> _Container | None:
         if container_id in self._containers:
             return None
-        self._containers[container_id] = _Container(container_id, address, role, self._manager.nodemanager(address))
+        node = self._manager.nodemanager(address)
+        is_node = partial(self._is_node, address)
+        self._containers[container_id] = _Container(container_id, address, role, node, is_node)
         return self._containers[container_id]
+
+    def _is_node(self, address: str) -> bool:
+        """Whether YARN knows this address of a NodeManager; HadoopError when it does not answer."""
+        if address not in self._node_addresses:
+            self._node_addresses = self._manager.node_addresses()
+        return address in self._node_addresses
 
 
 def printed_lines(logs: JobLogs) -> Iterator[Line]:

@@ -27,13 +27,14 @@ STANDBY = {
 
 @dataclass
 class Asked:
-    """One request: `user` is who has shown a ticket, "" for nobody."""
+    """One request: `user` is who has shown a ticket, "" for nobody, and `cookie` what was given to him before."""
 
     method: str
     path: str
     query: dict[str, str]
     body: bytes
     user: str = ""
+    cookie: str = ""
 
 
 @dataclass
@@ -99,14 +100,15 @@ def _handler(daemon: Daemon) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             body = _body(self)
-            found = daemon.let_in(self.headers["Cookie"] or "", self.headers["Authorization"] or "")
+            cookie = self.headers["Cookie"] or ""
+            found = daemon.let_in(cookie, self.headers["Authorization"] or "")
             if found is None:
                 refused = {"WWW-Authenticate": "Negotiate", "Set-Cookie": "hadoop.auth=; Path=/; Max-Age=0"}
                 self._send(Said(401, b"<html>Authentication required</html>", refused), "Authentication required")
                 return
             user, headers = found
             parts = urlsplit(self.path)
-            asked = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)), body, user)
+            asked = Asked(self.command, unquote(parts.path), dict(parse_qsl(parts.query)), body, user, cookie)
             daemon.asked.append(asked)
             said = daemon.answer(asked)
             self._send(Said(said.status, said.content, said.headers | headers))

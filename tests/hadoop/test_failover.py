@@ -159,3 +159,11 @@ def test_while_no_resourcemanager_is_active_that_is_said(start: Start) -> None:
     one, other = start(Manager(is_active=False)), start(Manager(is_active=False))
     with pytest.raises(NoAnswer, match="not active"):
         ResourceManager((one.address, other.address)).is_running("application_1_1")
+
+
+def test_what_a_daemon_without_kerberos_gives_one_user_is_not_shown_for_another(start: Start) -> None:
+    given = {"Set-Cookie": 'hadoop.auth="u=me&p=me&t=simple"; Path=/; HttpOnly'}
+    daemon = start(lambda _: Said(200, b'{"apps": null}', given))
+    for user in ("me", "somebody"):
+        assert ResourceManager(daemon.address, user).applications() == []
+    assert [(asked.query["user.name"], asked.cookie) for asked in daemon.asked] == [("me", ""), ("somebody", "")]
