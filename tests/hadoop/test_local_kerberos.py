@@ -49,6 +49,19 @@ def test_another_node_gets_a_principal_and_the_certificate_of_daemons_that_run_s
     assert cluster.realm.certificates.certificate.read_bytes() == certificate
 
 
+def test_a_start_in_a_shell_that_uses_the_cluster_adds_nothing_to_what_is_trusted(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authorities = cluster.realm.certificates.authorities
+    before = authorities.read_bytes()
+    monkeypatch.setenv("SSL_CERT_FILE", str(authorities))
+
+    cluster.realm.prepare()
+
+    assert authorities.read_bytes() == before
+    assert before.endswith(cluster.realm.certificates.certificate.read_bytes())
+
+
 def test_other_addresses_get_another_certificate(cluster: Cluster) -> None:
     moved = replace(cluster, subnet="127.0.8", size=2)
     moved.realm.prepare()

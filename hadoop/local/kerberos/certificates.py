@@ -18,6 +18,8 @@ from cryptography.x509.oid import NameOID
 from hadoop.local.files.own_files import write_own
 
 _LIFE = timedelta(days=3650)
+_AUTHORITIES_OF_SYSTEM = (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/pki/tls/certs/ca-bundle.crt"))
+"""Where Linux distributions keep in one file what their machines trust."""
 _TRUST_PASSWORD = "changeit"  # noqa: S105  # Java wants one; what is in the store is public
 
 
@@ -52,9 +54,10 @@ class Certificates:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (self.certificate.exists() and set(self._addresses) <= _addresses_in(self.certificate)):
             self._make()
-        system = ssl.get_default_verify_paths().cafile
-        known = Path(system).read_bytes() if system else b""
-        self.authorities.write_bytes(known + self.certificate.read_bytes())
+        # Not what SSL_CERT_FILE names: in a shell that uses this cluster, that is the file that is made here.
+        named = (Path(ssl.get_default_verify_paths().openssl_cafile), *_AUTHORITIES_OF_SYSTEM)
+        known = next((file.read_bytes() for file in named if file.is_file()), b"")
+        write_own(self.authorities, known + self.certificate.read_bytes())
 
     def _make(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
