@@ -9,7 +9,6 @@ from typing import Any
 from hadoop.errors import HadoopError
 from hadoop.local import ports
 from hadoop.local.state import Cluster
-from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
 from hadoop.rest.masters import ACTIVE, STANDBY, read_role
 from hadoop.rest.namenode import INFO, STATUS, parse_live_hosts
 from hadoop.rest.pages import Limits, Pages
@@ -31,12 +30,12 @@ def find_missing(cluster: Cluster) -> list[str]:
 
 def live_datanodes(cluster: Cluster) -> set[str] | None:
     """Ask the NameNodes which nodes' DataNodes are alive; None while none answers, or all are in safe mode."""
-    return _any_of(_hosts_of_namenode(cluster, address) for address in namenode_addresses(cluster.conf_dir))
+    return _any_of(_hosts_of_namenode(cluster, address) for address in cluster.namenodes_http)
 
 
 def running_nodemanagers(cluster: Cluster) -> set[str] | None:
     """Ask the ResourceManager that is active which nodes run; None while none answers."""
-    return _any_of(_hosts_of_resourcemanager(cluster, one) for one in resourcemanager_addresses(cluster.conf_dir))
+    return _any_of(_hosts_of_resourcemanager(cluster, one) for one in cluster.managers_http)
 
 
 def _hosts_of_namenode(cluster: Cluster, address: str) -> set[str] | None:
@@ -71,7 +70,7 @@ def _any_of(answers: Iterable[set[str] | None]) -> set[str] | None:
 def roles(cluster: Cluster) -> dict[tuple[str, str], str | None]:
     """For each kind of daemon and master what it is: active or standby, None while it does not answer."""
     found: dict[tuple[str, str], str | None] = {}
-    names, managers = namenode_addresses(cluster.conf_dir), resourcemanager_addresses(cluster.conf_dir)
+    names, managers = cluster.namenodes_http, cluster.managers_http
     for master, namenode, manager in zip(cluster.masters, names, managers, strict=True):
         found["namenode", master] = read_role(_ask(cluster, "NameNode", namenode, STATUS))
         found["resourcemanager", master] = read_role(_ask(cluster, "ResourceManager", manager, MANAGER_INFO))
@@ -81,7 +80,7 @@ def roles(cluster: Cluster) -> dict[tuple[str, str], str | None]:
 def active_namenode(cluster: Cluster) -> str:
     """The address (scheme://host:port) of the NameNode that is active; HadoopError when there is none."""
     known = roles(cluster)
-    for master, address in zip(cluster.masters, namenode_addresses(cluster.conf_dir), strict=True):
+    for master, address in zip(cluster.masters, cluster.namenodes_http, strict=True):
         if known["namenode", master] == ACTIVE:
             return address
     raise HadoopError("no NameNode is active", remedy="wait, or look at `nodewise cluster status`")
@@ -116,6 +115,6 @@ def _find_missing_masters(cluster: Cluster) -> list[str]:
             missing.append(f"an active {title} and another")
     return missing or [
         f"NameNode {master}, which does not know all DataNodes"
-        for master, address in zip(cluster.masters, namenode_addresses(cluster.conf_dir), strict=True)
+        for master, address in zip(cluster.masters, cluster.namenodes_http, strict=True)
         if _hosts_of_namenode(cluster, address) != set(cluster.nodes)
     ]

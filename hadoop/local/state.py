@@ -92,25 +92,28 @@ class Cluster:
     @property
     def namenode_http(self) -> str:
         """Where WebHDFS and the first NameNode's pages are."""
-        return self._namenode_pages(self.master)
+        return self.namenodes_http[0]
 
     @property
     def rm_http(self) -> str:
         """Where the first ResourceManager's REST interface and pages are."""
-        return self._manager_pages(self.master)
+        return self.managers_http[0]
+
+    @property
+    def namenodes_http(self) -> tuple[str, ...]:
+        """Where the pages of each master's NameNode are."""
+        start, port = ("https", ports.NAMENODE_HTTPS) if self.kerberos else ("http", ports.NAMENODE_HTTP)
+        return tuple(f"{start}://{master}:{port}" for master in self.masters)
+
+    @property
+    def managers_http(self) -> tuple[str, ...]:
+        """Where the pages of each master's ResourceManager are."""
+        return tuple(f"http://{master}:{ports.RESOURCEMANAGER_HTTP}" for master in self.masters)
 
     @property
     def pages(self) -> list[str]:
         """Where the pages of all NameNodes and ResourceManagers are."""
-        return [*map(self._namenode_pages, self.masters), *map(self._manager_pages, self.masters)]
-
-    def _namenode_pages(self, master: str) -> str:
-        if self.kerberos:
-            return f"https://{master}:{ports.NAMENODE_HTTPS}"
-        return f"http://{master}:{ports.NAMENODE_HTTP}"
-
-    def _manager_pages(self, master: str) -> str:
-        return f"http://{master}:{ports.RESOURCEMANAGER_HTTP}"
+        return [*self.namenodes_http, *self.managers_http]
 
     @property
     def realm(self) -> Realm:

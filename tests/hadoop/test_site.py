@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hadoop.local import site
+from hadoop.local import health, site
 from hadoop.local.state import Cluster
 
 
@@ -70,6 +70,15 @@ def test_replicas_follow_the_number_of_nodes(cluster: Cluster, tmp_path: Path) -
     single = Cluster(tmp_path / "single", "127.0.9", 1, "me", Path("/jars"), Path("/java"))
     site.render(single)
     assert _keys(single.conf_dir / "hdfs-site.xml")["dfs.replication"] == "1"
+
+
+@pytest.mark.parametrize("ha", [False, True])
+def test_a_cluster_whose_first_start_failed_before_it_had_site_files_is_only_not_ready(
+    tmp_path: Path, ha: bool
+) -> None:
+    begun = Cluster(tmp_path, "127.0.253", 2, "me", Path("/jars"), Path("/jvm/bin/java"), ha=ha)
+    assert health.find_missing(begun) == ["NameNode", "ResourceManager", "2 of 2 sshds"]
+    assert set(health.roles(begun).values()) == {None}
 
 
 def test_the_domain_socket_stays_unset(cluster: Cluster) -> None:
