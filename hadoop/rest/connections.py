@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -121,6 +122,8 @@ class Connections:
         keep = False
         try:
             request.send(connection)
+            if request.body is not None:  # which may have taken all the time there was
+                deadline = max(deadline, time.monotonic() + limits.silence)
             with answer_by(connection, deadline, limits.silence) as response:
                 content = read_whole(response, limits.size_bytes)
                 keep = idle is not None and not response.will_close and len(idle) < self._kept

@@ -62,6 +62,17 @@ def test_a_start_in_a_shell_that_uses_the_cluster_adds_nothing_to_what_is_truste
     assert before.endswith(cluster.realm.certificates.certificate.read_bytes())
 
 
+def test_a_database_that_was_not_finished_is_made_anew_with_its_keytabs(cluster: Cluster) -> None:
+    before = keytabs(cluster)
+    (cluster.realm.folder / "database" / "stash").unlink()
+
+    cluster.realm.prepare()
+
+    after = keytabs(cluster)
+    assert after.keys() == before.keys()
+    assert [name for name in before if after[name] == before[name]] == []
+
+
 def test_other_addresses_get_another_certificate(cluster: Cluster) -> None:
     moved = replace(cluster, subnet="127.0.8", size=2)
     moved.realm.prepare()

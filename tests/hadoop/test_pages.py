@@ -19,6 +19,7 @@ from hadoop.rest import container_logs
 from hadoop.rest.container_logs import Piece, read_since
 from hadoop.rest.pages import Limits, NoAnswer, NotKnown, Pages, TooLarge
 from hadoop.rest.resourcemanager import ResourceManager
+from tests.hadoop.hadoop_pages import Daemon, Said
 
 FRAMED = b"LogType:stdout\nLogLength:6\nLogContents:\nhello\n\nEnd of LogType:stdout\n"
 
@@ -217,3 +218,17 @@ def test_https_is_spoken_to_a_daemon_whose_certificate_is_trusted_and_to_no_othe
         del pages
     finally:
         server.close()
+
+
+def test_what_takes_long_to_be_sent_is_answered_nevertheless() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"a"
+        time.sleep(0.4)
+        yield b"b"
+
+    daemon = Daemon(lambda asked: Said(200, asked.body))
+    try:
+        pages = Pages("DataNode", daemon.address, Limits(seconds=0.2))
+        assert pages.send("PUT", "/file", pieces()).content == b"ab"
+    finally:
+        daemon.close()

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -127,7 +128,10 @@ class Realm:
         if not secret.exists():
             write_own(secret, secrets.token_hex(32).encode())
         if not (self.folder / "database" / "stash").exists():
-            (self.folder / "database").mkdir(exist_ok=True, mode=0o700)
+            # What an interrupted start left of it is no use, nor are keytabs of another one.
+            shutil.rmtree(self.folder / "database", ignore_errors=True)
+            self._note.unlink(missing_ok=True)
+            (self.folder / "database").mkdir(mode=0o700)
             password = secrets.token_hex(16)  # asked for twice; the stash keeps what is made of it
             self._call(["kdb5_util", "create", "-s", "-r", REALM], f"{password}\n{password}\n")
         self._make_keytabs(self._keytabs())
@@ -161,9 +165,14 @@ class Realm:
         found[places / "HTTP.keytab"] = [f"HTTP/{host}" for host in (*self.masters, *self.nodes)]
         return found | {self.keytab(user): [user] for user in self.users}
 
+    @property
+    def _note(self) -> Path:
+        """Whose keys are in which keytab."""
+        return self.folder / "keytabs" / "principals.json"
+
     def _make_keytabs(self, wanted: Mapping[Path, Sequence[str]]) -> None:
         """Make keytabs anew that do not hold these principals; nobody sees one that is half written."""
-        note = self.folder / "keytabs" / "principals.json"
+        note = self._note
         known: dict[str, list[str]] = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
         due = {file: names for file, names in wanted.items() if known.get(str(file)) != names or not file.exists()}
         if not due:
