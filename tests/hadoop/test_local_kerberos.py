@@ -13,8 +13,9 @@ from cryptography import x509
 
 from hadoop.errors import HadoopError
 from hadoop.local import lifecycle, planning, site, state, variables
-from hadoop.local.kerberos import programs
+from hadoop.local.kerberos import asking, programs
 from hadoop.local.state import Cluster
+from tests.hadoop.hadoop_pages import Daemon, say
 
 
 @pytest.fixture
@@ -71,6 +72,18 @@ def test_a_database_that_was_not_finished_is_made_anew_with_its_keytabs(cluster:
     after = keytabs(cluster)
     assert after.keys() == before.keys()
     assert [name for name in before if after[name] == before[name]] == []
+
+
+def test_daemons_are_asked_whatever_a_user_has_set_for_curl(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".curlrc").write_text(f"output = {tmp_path}/elsewhere\n")
+    monkeypatch.setenv("CURL_HOME", str(tmp_path))
+    daemon = Daemon(lambda _: say({"beans": []}))
+    try:
+        assert asking.read_json(cluster.realm, f"{daemon.address}/jmx") == {"beans": []}
+    finally:
+        daemon.close()
 
 
 def test_other_addresses_get_another_certificate(cluster: Cluster) -> None:

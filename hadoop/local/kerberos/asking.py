@@ -32,10 +32,11 @@ def put(realm: Realm, urls: Sequence[str]) -> None:
 
 
 def _curl(realm: Realm, words: Sequence[str]) -> str:
+    """What curl prints, without the settings that a user has made for himself (~/.curlrc)."""
     standing = ["--silent", "--show-error", "--fail-with-body", "--negotiate", "--user", ":", "--noproxy", "*"]
     trusted = ["--cacert", str(realm.certificates.certificate), "--max-time", str(_SECONDS)]
     done = subprocess.run(
-        ["curl", *standing, *trusted, *words],
+        ["curl", "--disable", *standing, *trusted, *words],
         env={**os.environ, **_environment(realm)},
         capture_output=True,
         text=True,
