@@ -15,7 +15,7 @@ from urllib.parse import quote, urljoin
 
 from hadoop.errors import HadoopError, NoTicket
 from hadoop.rest.connections import Answer as Answer
-from hadoop.rest.connections import Body, Connections, Trusts
+from hadoop.rest.connections import Body, Connections, Trusts, asks_for_ticket
 from hadoop.rest.connections import Limits as Limits
 from hadoop.rest.masters import ACTIVE, Addresses, as_tuple, in_order, read_role, remember, stands_by
 from infosvc.wire.bounded_answer import AnswerTooLarge
@@ -131,7 +131,7 @@ class Pages:
                     raise NoAnswer(self.title, address, reasons[0]) from error
                 continue
             # One that stands by may lead to the active one under a name that the site files do not have for it.
-            is_led_away = answer.status == 401 and answer.origin not in self.addresses
+            is_led_away = asks_for_ticket(answer) and answer.origin not in self.addresses
             if len(self.addresses) == 1 or not (is_led_away or stands_by(answer)):
                 remember(self.addresses, answer.origin if answer.origin in self.addresses else address)
                 return answer
