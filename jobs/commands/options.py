@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,12 +14,9 @@ from rich.console import Console
 from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jars import JARS
-from hadoop.client.kerberos import login
 from hadoop.client.kerberos.login import Account
 from hadoop.local.state import current_user
-from hadoop.rest import site_files
-from hadoop.rest.addresses import namenode_addresses
-from hadoop.rest.webhdfs import WebHdfs
+from hadoop.rest.callers import find_caller
 from jobs.application.submit import Submitter
 
 # Names of files and Java's words are text, never markup.
@@ -94,11 +91,7 @@ def hadoop_home(
 def page_reader(home: Path, hadoop: dict[str, Any]) -> jvm.HadoopHome:
     """The same for a command that only reads Hadoop's pages: with Kerberos, HDFS tells who that is, instead of Java."""
     where = hadoop_home(home, **hadoop)
-    if not site_files.has_kerberos(where.conf_dir):
-        return where
-    known = PurePosixPath(WebHdfs(namenode_addresses(where.conf_dir), where.user).home()).name
-    login.check(where.account, known)
-    return replace(where, user=known)
+    return replace(where, user=find_caller(where.conf_dir, where.account.user, where.user))
 
 
 def session(home: Path, hadoop: dict[str, Any]) -> Submitter:

@@ -8,6 +8,7 @@ import click
 
 from hadoop.local.state import current_user
 from hadoop.rest.addresses import resourcemanager_addresses
+from hadoop.rest.callers import find_caller
 from hadoop.rest.resourcemanager import ResourceManager
 from hadoop.rest.usage import ApplicationUse, parse_use
 from infosvc.commands import show
@@ -32,7 +33,9 @@ COLUMNS = ("applications", "running", "core-hours", "memory GB-hours", "GPU-hour
     help="Count what ended after this, or still runs: 12h, 30d, or Unix seconds.",
 )
 @json_option
-@click.option("--user", envvar="HADOOP_USER_NAME", help="User name for YARN [default: your own].")
+@click.option(
+    "--user", envvar="HADOOP_USER_NAME", help="User name for YARN [default: your own]; no other with Kerberos"
+)
 @click.option(
     "--hadoop-conf",
     type=click.Path(path_type=Path),
@@ -63,7 +66,8 @@ def usage(
       nodewise usage --by queue --json
     """
     conf_dir = (hadoop_conf or home / "cluster" / "conf").absolute()
-    manager = ResourceManager(resourcemanager_addresses(conf_dir), user or current_user())
+    asker = find_caller(conf_dir, user, current_user()) if user else current_user()
+    manager = ResourceManager(resourcemanager_addresses(conf_dir), asker)
     uses = [parse_use(row) for row in manager.applications()]
     name_of = owner_of(uses, _tasks(home, service)) if by == "user" else _queue
     found = accounts(ended_since(uses, since), name_of)

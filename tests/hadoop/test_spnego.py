@@ -26,6 +26,7 @@ from hadoop.rest.webhdfs import WebHdfs
 from hadoop.rest.webhdfs_writing import WritableHdfs
 from jobs.commands import options
 from tests.hadoop.hadoop_pages import Asked, Daemon, Hdfs, Said, say
+from tests.in_process import nodewise
 from tests.ports import free_port
 
 Start = Callable[..., Daemon]
@@ -183,6 +184,7 @@ def test_a_command_that_reads_pages_is_whom_the_ticket_says_and_nobody_else(
     for name, key, text in (
         ("core-site.xml", "hadoop.security.authentication", "kerberos"),
         ("hdfs-site.xml", "dfs.namenode.http-address", host),
+        ("yarn-site.xml", "yarn.resourcemanager.webapp.address", host),
     ):
         content = f"<configuration><property><name>{key}</name><value>{text}</value></property></configuration>"
         (tmp_path / name).write_text(content)
@@ -193,6 +195,8 @@ def test_a_command_that_reads_pages_is_whom_the_ticket_says_and_nobody_else(
     assert options.page_reader(tmp_path, given | {"user": "alice"}).user == "alice"
     with pytest.raises(HadoopError, match="--user bob is refused: this cluster has Kerberos, for which you are alice"):
         options.page_reader(tmp_path, given | {"user": "bob"})
+    done = nodewise("--home", str(tmp_path), "usage", "--hadoop-conf", str(tmp_path), "--user", "bob")
+    assert (done.returncode, "--user bob is refused" in done.stderr) == (1, True), done
 
 
 @pytest.mark.usefixtures("nobody")

@@ -11,6 +11,7 @@ from typing import Any
 import jpype
 
 from hadoop.errors import HadoopError
+from hadoop.rest.callers import check_named
 
 _TOKENS = "HADOOP_TOKEN_FILE_LOCATION"
 """YARN names here the file with what a container shows instead of a ticket."""
@@ -73,17 +74,8 @@ def log_in(account: Account) -> str:
         if not group.getLoginUser().hasKerberosCredentials():
             raise _no_ticket_error()
     known = str(group.getLoginUser().getShortUserName())
-    check(account, known)
+    check_named(account.user, known)
     return known
-
-
-def check(account: Account, known: str) -> None:
-    """HadoopError when somebody says that he is another user than the one as whom Hadoop knows him."""
-    if account.user and account.user != known:
-        raise HadoopError(
-            f"--user {account.user} is refused: this cluster has Kerberos, for which you are {known}",
-            remedy=f"leave --user and HADOOP_USER_NAME out, or `kinit {account.user}`",
-        )
 
 
 def find_remedy(error: Any) -> str:
