@@ -167,3 +167,17 @@ def test_what_a_daemon_without_kerberos_gives_one_user_is_not_shown_for_another(
     for user in ("me", "somebody"):
         assert ResourceManager(daemon.address, user).applications() == []
     assert [(asked.query["user.name"], asked.cookie) for asked in daemon.asked] == [("me", ""), ("somebody", "")]
+
+
+def test_a_datanode_that_refuses_what_it_is_shown_is_heard(two: Two, start: Start) -> None:
+    _, second, daemons = two
+    node = start(lambda _: say({"RemoteException": {"message": "token is expired"}}, 401))
+
+    def lead(asked: Asked) -> Said:
+        if asked.query.get("op") == "OPEN":
+            return Said(307, b"", {"Location": f"{node.address}{asked.path}?op=OPEN"})
+        return second(asked)
+
+    daemons[1].answer = lead
+    with pytest.raises(Refused, match="token is expired"):
+        WebHdfs(tuple(daemon.address for daemon in daemons), "me").read("/data/a")
