@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, select, text, update
+from sqlalchemy import URL, Connection, Engine, create_engine, select, text
 from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
 
@@ -28,8 +28,17 @@ LOOK_SECONDS = 0.25  # between two looks of a service that waits for its turn
 
 _EPOCH, _UNTIL, _CONNECTION = "epoch", "claim_until", "claim_connection"
 _UNLIMITED, _GIVEN_BACK = 0, 1
+_LASTING = int(CLAIM_SECONDS * 1_000_000)  # microseconds
+_TAKEN = "another service has taken the database over"
 # No function of MariaDB tells Unix seconds with their fraction whatever the time zone of the session is.
 _NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+# One statement, which the server ends by itself: who stood still within a transaction would hold the row of the epoch.
+# The epoch is looked at first, as whoever opens the database does.
+_RENEW = f"""
+UPDATE t_Meta AS own STRAIGHT_JOIN t_Meta AS told
+SET told.value = CASE told.name WHEN '{_CONNECTION}' THEN :holder ELSE COALESCE(:until, {_NOW} + :lasting) END
+WHERE own.name = '{_EPOCH}' AND own.value = :epoch AND told.name IN ('{_UNTIL}', '{_CONNECTION}')
+"""
 _PATIENCE = {"connect_timeout": 2, "read_timeout": 2, "write_timeout": 2}  # seconds
 _meta = tables.meta.c
 _log = logging.getLogger(__name__)
@@ -67,7 +76,7 @@ class Fence:
 
     def _compare(self, found: int | None) -> None:
         if found != self.epoch:
-            raise Superseded("another service has taken the database over", remedy="call that one")
+            raise Superseded(_TAKEN, remedy="call that one")
 
 
 class Claim:
@@ -125,11 +134,10 @@ class Claim:
             self._sure_until = began + CLAIM_SECONDS
 
     def _store(self, until: int | None = None) -> None:
-        with self._engine.begin() as connection:
-            self._fence.check(connection)
-            numbers = {_UNTIL: _until(connection) if until is None else until, _CONNECTION: self._holder() or 0}
-            for name, number in numbers.items():
-                connection.execute(update(tables.meta).where(_meta.name == name).values(value=number))
+        numbers = {"until": until, "lasting": _LASTING, "holder": self._holder() or 0, "epoch": self._fence.epoch}
+        with self._engine.connect() as connection:
+            if not connection.execute(text(_RENEW), numbers).rowcount:
+                raise Superseded(_TAKEN, remedy="call that one")
 
 
 class Turn:
@@ -173,7 +181,8 @@ class Turn:
 
 
 def _engine(url: URL) -> Engine:
-    return create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True, connect_args=_PATIENCE)
+    options: dict[str, Any] = {"pool_size": 1, "max_overflow": 0, "pool_pre_ping": True, "connect_args": _PATIENCE}
+    return create_engine(url, isolation_level="AUTOCOMMIT", **options)
 
 
 def _now(connection: Connection) -> int:
@@ -181,7 +190,7 @@ def _now(connection: Connection) -> int:
 
 
 def _until(connection: Connection) -> int:
-    return _now(connection) + int(CLAIM_SECONDS * 1_000_000)
+    return _now(connection) + _LASTING
 
 
 def _numbers(connection: Connection) -> Mapping[str, int]:

@@ -141,9 +141,10 @@ class Database:
     def counter(self, name: str) -> int:
         """A counter as it is stored, 0 when it was never raised; asked on the connection that writes.
 
-        Who asks does not know what was stored last, so what is left to forget is read as well.
+        Who asks does not know what was stored last, so what is left to forget is read as well. Superseded when another
+        service may have raised it.
         """
-        with self._translate_errors(), self._engine.connect() as connection:
+        with self._translate_errors(), self._writing() as connection:
             self._rests = tuple(forgetting.read_rests(connection))
             return int(connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == name)) or 0)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from infosvc.wire.errors import Conflict
+from infosvc.wire.errors import Conflict, NotReady
 
 
 class InUse(Conflict):
@@ -42,13 +42,16 @@ class ServerLock:
         self.check: Callable[[Any], None] = lambda _cursor: None
 
     def __call__(self, connection: Any, _record: Any = None) -> None:
-        """Hold the lock for as long as this connection lives; Conflict when another service holds it."""
+        """Hold the lock for as long as this connection lives; InUse when another service holds it.
+
+        NotReady when this one had it before: callers are told to come again, as the other one is about to answer.
+        """
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT DATABASE(), {LOCK_NAME}")
             database, name = cursor.fetchone()
             self.check(cursor)
             if not self._take(cursor, name):
-                raise _conflict(database)
+                raise _conflict(database) if self.holder is None else _lost(database)
             self.holder = connection.thread_id()
 
     def _take(self, cursor: Any, name: str) -> bool:
@@ -69,3 +72,7 @@ def _conflict(name: str) -> InUse:
     return InUse(
         f"another service uses the database {name}", remedy="stop it, or name another database with --database"
     )
+
+
+def _lost(name: str) -> NotReady:
+    return NotReady(f"another service has the lock of the database {name} by now", remedy="call that one")

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from infosvc.commands.serve import FLUSH_SECONDS, serve
 from infosvc.http.follower import Follower, open_in_turn
 from infosvc.settings import Ack, Clock, Settings
+from infosvc.state import single_instance
 from infosvc.state.claim import Superseded, Turn
 from infosvc.state.database import Database, parse_url
 from infosvc.state.transaction import Transaction
@@ -66,7 +68,7 @@ def test_once_another_service_has_begun_nothing_of_the_first_is_stored(mariadb: 
     _run(mariadb, database, "UPDATE t_Meta SET value = value + 1 WHERE name = 'epoch'", "COMMIT")
     with pytest.raises(Superseded, match="another service has taken the database over"):
         first.save(late)
-    assert first.counter("seen") == 1
+    assert _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'seen'") == [(1,)]
 
 
 def test_a_service_that_lost_the_database_does_not_take_its_lock_again(mariadb: MariaDB, stack: ExitStack) -> None:
@@ -99,6 +101,58 @@ def test_what_a_frozen_service_had_not_committed_is_undone_and_holds_nobody_up(
         second = _open(database)
         stack.callback(second.close)
     assert second.counter("seen") == 0
+
+
+def test_a_service_that_stands_still_while_it_renews_its_claim_holds_nobody_up(
+    mariadb: MariaDB, stack: ExitStack
+) -> None:
+    database = mariadb.new_database()
+    first = _open(database, is_shared=True)
+    assert first.claim is not None
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def stand_still(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "t_Meta" in statement:
+            stands.set()
+            goes_on.wait()
+
+    event.listen(first.claim._engine, "after_cursor_execute", stand_still)
+    stack.callback(first.close)
+    stack.callback(goes_on.set)
+    assert stands.wait(5.0)
+    late = _counting(first, 2)
+    [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
+    mariadb.sql(f"KILL {holder}")
+    stack.callback(_open(database).close)
+    with pytest.raises(Superseded):
+        first.save(late)
+
+
+def test_whoever_writes_while_another_service_opens_the_database_is_told_to_come_again(
+    mariadb: MariaDB, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single_instance, "_WAIT_SECONDS", 0)
+    database = mariadb.new_database()
+    first = _open(database)
+    stack.callback(first.close)
+    late = _counting(first, 2)
+    [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
+    mariadb.sql(f"KILL {holder}")
+    other = create_engine(parse_url(database))
+    stack.callback(other.dispose)
+    connection = stack.enter_context(other.connect())
+    assert connection.scalar(text(f"SELECT GET_LOCK({single_instance.LOCK_NAME}, 3)")) == 1
+    with pytest.raises(NotReady, match="another service has the lock of the database"):
+        first.save(late)
+
+
+def test_a_counter_that_another_service_may_have_raised_is_not_told(mariadb: MariaDB, stack: ExitStack) -> None:
+    database = mariadb.new_database()
+    first = _open(database)
+    stack.callback(first.close)
+    _run(mariadb, database, "UPDATE t_Meta SET value = value + 1 WHERE name = 'epoch'", "COMMIT")
+    with pytest.raises(Superseded):
+        first.counter("commit")
 
 
 def test_a_turn_does_not_end_the_connection_of_a_service_that_is_just_opening(
