@@ -38,7 +38,7 @@ _RENEW = f"""
 UPDATE t_Meta AS own STRAIGHT_JOIN t_Meta AS told
 SET told.value = CASE told.name WHEN '{_CONNECTION}' THEN :holder ELSE COALESCE(:until, {_NOW} + :lasting) END
 WHERE own.name = '{_EPOCH}' AND own.value = :epoch AND told.name IN ('{_UNTIL}', '{_CONNECTION}')
-"""
+"""  # noqa: S608 - names of ours
 _PATIENCE = {"connect_timeout": 2, "read_timeout": 2, "write_timeout": 2}  # seconds
 _meta = tables.meta.c
 _log = logging.getLogger(__name__)

@@ -53,7 +53,8 @@ class Writer:
 
     A change is a function of a Transaction. It raises an InfoError before it touches the transaction, or not at all.
     Each of `listeners` is called with a Commit after readers see it. With ack fast, reports are acknowledged when
-    readers see them; the latest value of each cell is stored soon after.
+    readers see them; the latest value of each cell is stored soon after. Of a service that shares its database they are
+    acknowledged so only while the database takes what came before: the service that takes over knows the stored ones.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class Writer:
 
     def _commit(self, batch: list[_Waiting]) -> None:
         self._committed = time.monotonic()
-        lag = all(item.may_lag for item in batch)
+        lag = all(item.may_lag for item in batch) and not (self._fails and self._settings.shared_with)
         if not lag and (error := self._settle_doubt()):
             _fail([item.answer for item in batch], error)
             return

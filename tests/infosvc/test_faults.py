@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -320,6 +321,35 @@ def test_with_ack_fast_what_readers_see_is_stored_some_seconds_later(
         service.client.put_node("n1", "127.0.0.1:9")
         service.client.report("n1", Report("b", 1, "1", (Run("cpu", Outcome.OK, 0.1, "1"),)))
         eventually(lambda: service.ask("GET", "/api/v1/data/cpu/n1/history?since=0").json["count"] == 1)
+
+
+def test_with_ack_fast_a_pair_acknowledges_nothing_that_its_database_does_not_take(
+    sqlite_url: str,
+    eventually: Callable[[Callable[[], bool]], None],
+    serve: Serving,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serve(sqlite_url, ack=Ack.FAST, shared_with="http://127.0.0.1:9", flush=0.05) as service:
+        service.client.put_producer(Producer("cpu", "x", 5.0))
+        service.client.put_node("n1", "127.0.0.1:9")
+        numbers = count(1)
+
+        def is_acknowledged() -> bool:
+            number = next(numbers)
+            report = Report("b", number, "1", (Run("cpu", Outcome.OK, 0.1, str(number)),))
+            with InfoClient(service.url, TOKEN, retries=0) as client, suppress(NotReady):
+                client.report("n1", report)
+                return True
+            return False
+
+        def refuse(_transaction: Transaction) -> None:
+            raise NotReady("the database is away")
+
+        assert is_acknowledged()
+        with monkeypatch.context() as away:
+            away.setattr(components_of(service.server.app).store, "save", refuse)
+            eventually(lambda: not is_acknowledged())
+        eventually(is_acknowledged)
 
 
 @pytest.mark.parametrize("jump", [3600.0, -3600.0])
