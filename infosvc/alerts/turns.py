@@ -81,9 +81,12 @@ def apply(transaction: Transaction, turns: Iterable[Turn], now: float) -> None:
 
 
 def _after_failure(before: AlertState | None, finding: Finding, now: float) -> AlertState | None:
-    """A job that failed stays so: the alert is on for it a day, whether others still remember it or not."""
+    """A job that failed stays so: the alert is on for it a day, whether others still remember it or not.
+
+    It stays on as long as the job is found, which is longer where YARN's clock is ahead: it would be told once more.
+    """
     if before is not None:
-        return before if now - before.since < KEPT_SECONDS else None
+        return before if finding.holds or now - before.since < KEPT_SECONDS else None
     return AlertState(True, now, None, finding.said, finding.owner) if finding.holds else None
 
 

@@ -12,6 +12,7 @@ from infosvc.state.transaction import Transaction
 from infosvc.wire.tasks import Task
 
 MOST_WAITING = 10_000
+MOST_OF_TASKS = 5_000  # beyond so many that wait, only alerts are told: users must not keep admins from being told
 
 _log = logging.getLogger(__name__)
 
@@ -21,8 +22,9 @@ def add(transaction: Transaction, url: str, now: float, of_alert: str = "", **sa
 
     With too many that wait, it is left out and the log says so.
     """
-    if len(transaction.configuration.deliveries) >= MOST_WAITING:
-        _log.error("%d messages wait already: one about %s is not sent", MOST_WAITING, said)
+    waiting = len(transaction.configuration.deliveries)
+    if waiting >= (MOST_WAITING if of_alert else MOST_OF_TASKS):
+        _log.error("%d messages wait already: one about %s is not sent", waiting, said)
         return
     event_id = new_event_id()
     delivery = Delivery(url, message(event_id, now, **said), now, of_alert)

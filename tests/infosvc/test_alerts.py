@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from infosvc.alerts.findings import KEPT_SECONDS, Finding
+from infosvc.alerts.turns import turns_of
 from infosvc.core.service import components_of
-from infosvc.posting.sending import signature
-from infosvc.state.configuration import Configuration
+from infosvc.posting import outbox
+from infosvc.posting.sending import send, signature
+from infosvc.state.configuration import Configuration, StoredAlert
+from infosvc.state.transaction import Transaction
 from infosvc.wire.alerts.alert_client import AlertClient
 from infosvc.wire.errors import Conflict, Forbidden, InvalidInput, NotFound
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
@@ -21,6 +25,7 @@ from infosvc.wire.tasks import TaskNews, TaskState
 from tests.infosvc.conftest import Hands
 from tests.infosvc.receiver import Receiver, authority_in, receiving
 from tests.infosvc.task_users import as_user
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served, Serving
@@ -222,6 +227,70 @@ def test_a_receiver_that_hangs_holds_up_no_other(
         look(filled)
         eventually(lambda: told(receiver) == [("n1", True)])
         eventually(lambda: "no answer" in "".join(one.trouble for one in AlertClient(filled.client).all()))
+
+
+def test_many_addresses_of_a_host_that_is_away_hold_up_another_host_for_one_message(
+    filled: Served, receiver: Receiver, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def note(url: str, event_id: str, body: str, secret: str) -> None:
+        tried.append(url)
+        send(url, event_id, body, secret)
+
+    monkeypatch.setattr("infosvc.posting.postman.send", note)
+    away = f"http://127.0.0.1:{free_port()}"
+    urls = [f"{away}/{number}" for number in range(5)] + [receiver.url]
+
+    def tell(transaction: Transaction) -> None:
+        for at, url in enumerate(urls):
+            outbox.add(transaction, url, float(at), type="task")
+
+    components_of(filled.server.app).writer.write(tell)
+    eventually(lambda: receiver.url in tried)
+    assert tried.index(receiver.url) == 1
+
+
+def test_what_has_waited_for_a_day_at_an_address_is_given_up_at_once(
+    filled: Served, hands: Hands, receiver: Receiver, eventually: Eventually
+) -> None:
+    receiver.answers = [500, 500]
+    now = components_of(filled.server.app).latest.clock.wall()
+
+    def tell(transaction: Transaction) -> None:
+        for number in range(3):
+            outbox.add(transaction, receiver.url, now, type="task", name=str(number))
+
+    components_of(filled.server.app).writer.write(tell)
+    eventually(lambda: len(receiver.calls) == 1)
+    hands.turn(90_000)
+    rouse(filled)
+    eventually(lambda: configuration(filled).deliveries == {})
+    assert receiver.got == []
+
+
+def test_messages_about_tasks_leave_room_for_those_about_alerts(
+    filled: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "MOST_OF_TASKS", 1)
+
+    def tell(transaction: Transaction) -> list[str]:
+        for of_alert in ("", "", "alert_1", ""):
+            outbox.add(transaction, "http://127.0.0.1:9/", 1.0, of_alert, type="task")
+        return [one.alert_id for one in transaction.configuration.deliveries.values()]
+
+    assert components_of(filled.server.app).writer.write(tell) == ["", "alert_1"]
+
+
+def test_a_failed_job_is_told_once_where_the_clock_of_yarn_is_ahead() -> None:
+    alert = StoredAlert("job failed", 0.0, None, "admin", 0.0)
+    found = {"job_1": Finding(True, "it failed")}
+    [first] = turns_of("alert_1", alert, {}, found, 1_000.0)
+    assert first.after is not None
+    states = {"job_1": first.after}
+    assert list(turns_of("alert_1", alert, states, found, 1_000.0 + KEPT_SECONDS)) == []
+    [last] = turns_of("alert_1", alert, states, {}, 1_000.0 + KEPT_SECONDS)
+    assert last.after is None
 
 
 def test_a_certificate_of_nobody_who_is_trusted_gets_nothing(
