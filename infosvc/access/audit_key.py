@@ -43,6 +43,16 @@ def read_key(path: Path) -> AuditKey | None:
     return AuditKey(int(match[1]), match[2], bytes.fromhex(match[3]))
 
 
+def refuse_missing(path: Path) -> None:
+    """InvalidInput when the file is missing whose key another service of the same database has."""
+    if not path.exists():
+        raise InvalidInput(
+            f"the audit log of the other service of this database is sealed with a key that is not in {path.parent}",
+            "audit_key",
+            remedy=f"copy audit.key and token from the folder of that service's token file to {path.parent}",
+        )
+
+
 def key_from(path: Path, newest: AuditEntry | None) -> AuditKey:
     """The key in a file; when it is missing, a new one for what follows the newest entry."""
     key = read_key(path)

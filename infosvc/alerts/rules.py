@@ -81,7 +81,7 @@ def show(configuration: Configuration, caller: Caller, trouble: Callable[[str], 
             one.created_at,
             _on(configuration, alert_id, caller),
             waiting[alert_id],
-            trouble(one.url) if one.url else "",
+            trouble(one.url) if one.url and waiting[alert_id] else "",
         )
         for alert_id, one in found
     ]

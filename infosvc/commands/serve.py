@@ -6,6 +6,7 @@ import gc
 import ipaddress
 import logging
 import os
+import re
 import signal
 import ssl
 import stat
@@ -36,6 +37,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 FLUSH_SECONDS = 0.5
 """Of a service that shares its database, with --ack fast: what readers see is stored within a second."""
 
+_ADDRESS = re.compile(r"https?://[^/?#@,]+")
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -138,7 +140,7 @@ def _bytes_option(limit: str, of: str) -> Callable[[Command], Command]:
     "--notify-host",
     "notify_hosts",
     multiple=True,
-    callback=lambda _context, _option, names: _check_names(names),
+    callback=lambda _context, _option, names: tuple(name.lower() for name in _check_names(names)),
     help="Host to which users may have messages sent (`task submit --notify`); may stand several times.  [none]",
 )
 @click.option(
@@ -260,12 +262,17 @@ def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _check_url(url: str) -> str:
     """Where the other service is, without a slash at the end."""
+    url = url.rstrip("/")
     if url:
         try:
             place_of(url)
         except Unreachable as error:
             raise click.BadParameter(str(error)) from error
-    return url.rstrip("/")
+        if not _ADDRESS.fullmatch(url):
+            raise click.BadParameter(
+                f"{url!r} is more than where one service listens: give http://HOST:PORT or https://HOST:PORT."
+            )
+    return url
 
 
 def _by_database(is_file: bool, archives: Path, other: str) -> dict[str, Any]:

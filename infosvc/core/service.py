@@ -7,8 +7,8 @@ from pathlib import Path
 
 from flask import Flask
 
-from infosvc.access.audit import AuditLog
-from infosvc.access.audit_key import key_from
+from infosvc.access.audit import WITH_KEY, AuditLog
+from infosvc.access.audit_key import key_from, refuse_missing
 from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import PART_FOR_STRANGERS, PIECE_BYTES, BodyLimit
 from infosvc.access.noted_calls import NotedCalls
@@ -131,7 +131,10 @@ def _audit_log(settings: Settings, latest: Latest) -> AuditLog:
     """The log, sealed with the key in the file that the settings name; without one, with plain hashes."""
     if settings.audit_key is None:
         return AuditLog()
-    return AuditLog(key_from(Path(settings.audit_key), latest.configuration.audit.get("last")).secret)
+    file, newest = Path(settings.audit_key), latest.configuration.audit.get("last")
+    if settings.shared_with and newest is not None and newest.hash.startswith(WITH_KEY):
+        refuse_missing(file)  # a key of its own would seal what the other service cannot check
+    return AuditLog(key_from(file, newest).secret)
 
 
 def _folder(settings: Settings, store: Database) -> Path | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from socket import AF_INET6
 from typing import Any
 
+from infosvc.access.audit_key import refuse_missing
 from infosvc.http import server as active
 from infosvc.settings import Settings
 from infosvc.state.claim import LOOK_SECONDS, Turn
@@ -25,7 +26,7 @@ from infosvc.state.database import parse_url
 from infosvc.state.single_instance import InUse
 from infosvc.wire.bounded_answer import answer_by, new_connection, read_whole
 from infosvc.wire.connection import ACTIVE, API, place_of
-from infosvc.wire.errors import InvalidInput, NotReady
+from infosvc.wire.errors import NotReady
 from infosvc.wire.http_server import RETRY_AFTER, Handler, Reply, Server
 
 RELAY_SECONDS = 1.0
@@ -56,7 +57,8 @@ class Follower:
 
     def __init__(self, settings: Settings, host: str, port: int, turn: Turn) -> None:
         """Take the port (0: a free one); InvalidInput when it cannot be had, or the other one's key is not here."""
-        _check_key(settings)
+        if settings.audit_key is not None:
+            refuse_missing(Path(settings.audit_key))
         with active.listen(host, port, settings.unread_seconds) as listener:
             self.port = listener.getsockname()[1]
         self._turn = turn
@@ -187,17 +189,6 @@ class _FollowerHandler(Handler):
         content = json.dumps({"error": {"code": error.code, "message": str(error), "field": None}}).encode()
         headers = {ACTIVE: self.server.relay.url, RETRY_AFTER: "1"}
         self.reply(Reply(error.status, b"" if self.command == "HEAD" else content, headers=headers))
-
-
-def _check_key(settings: Settings) -> None:
-    """The key of the active service's audit log, and with it its token, were copied to this machine."""
-    if settings.audit_key is not None and not Path(settings.audit_key).exists():
-        folder = Path(settings.audit_key).parent
-        raise InvalidInput(
-            f"the audit log of the service that this one follows is sealed with a key that is not in {folder}",
-            "audit_key",
-            remedy=f"copy audit.key and token from the folder of that service's token file to {folder}",
-        )
 
 
 def _make_server(settings: Settings, host: str, port: int) -> _FollowerServer:

@@ -12,8 +12,10 @@ import pytest
 
 from infosvc.alerts.findings import KEPT_SECONDS, Finding
 from infosvc.alerts.turns import turns_of
+from infosvc.commands.serve import serve as serve_command
 from infosvc.core.service import components_of
 from infosvc.posting import outbox
+from infosvc.posting.addresses import check_address
 from infosvc.posting.sending import send, signature
 from infosvc.state.configuration import Configuration, StoredAlert
 from infosvc.state.transaction import Transaction
@@ -267,6 +269,23 @@ def test_what_has_waited_for_a_day_at_an_address_is_given_up_at_once(
     rouse(filled)
     eventually(lambda: configuration(filled).deliveries == {})
     assert receiver.got == []
+
+
+def test_an_alert_without_messages_that_wait_tells_no_trouble(
+    filled: Served, receiver: Receiver, eventually: Eventually
+) -> None:
+    receiver.answers = [500]
+    parts = components_of(filled.server.app)
+    AlertClient(filled.client).add(LOW, 0, receiver.url)
+    parts.writer.write(lambda transaction: outbox.add(transaction, receiver.url, 1e12, type="task"))
+    eventually(lambda: parts.postman.trouble(receiver.url) != "")
+    [alert] = AlertClient(filled.client).all()
+    assert (alert.undelivered, alert.trouble) == (0, "")
+
+
+def test_hosts_are_allowed_in_large_letters_too() -> None:
+    context = serve_command.make_context("serve", ["--notify-host", "Hooks.Example.ORG"])
+    check_address("https://Hooks.example.org/x", "notify", False, context.params["notify_hosts"])
 
 
 def test_messages_about_tasks_leave_room_for_those_about_alerts(

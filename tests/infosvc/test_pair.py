@@ -410,9 +410,27 @@ def test_a_follower_without_the_key_of_the_active_one_is_refused(
     assert not key.exists()
 
 
+def test_one_of_a_pair_takes_over_with_the_key_of_the_other_one_only(mariadb: MariaDB, tmp_path: Path) -> None:
+    database = mariadb.new_database()
+    keys = [tmp_path / name / "audit.key" for name in ("first", "second")]
+    for key in keys:
+        key.parent.mkdir()
+    with serving(database, shared_with="http://127.0.0.1:9", audit_key=str(keys[0])) as first:
+        first.client.put_producer(Producer("cpu", "x", 60.0))
+    with (
+        pytest.raises(InvalidInput, match=f"copy audit.key and token .* to {keys[1].parent}"),
+        serving(database, shared_with="http://127.0.0.1:9", audit_key=str(keys[1])),
+    ):
+        pass
+    assert not keys[1].exists()
+
+
 @pytest.mark.parametrize(
     ("shared_with", "said"),
     [
+        ("http://master2:8400/service", "is more than where one service listens: give http://HOST:PORT"),
+        ("http://name:secret@master2:8400", "is more than where one service listens"),
+        ("http://master1,master2", "is more than where one service listens"),
         ("http://127.0.0.1:9", "two services cannot share an SQLite file (--shared-with): give both the same MariaDB"),
         ("127.0.0.1:9", "'127.0.0.1:9' is not an address of an information service"),
     ],
