@@ -60,8 +60,8 @@ def worker(program: Path | None, torch: bool) -> None:
         with _step(f"Python environment {folder}, with {found}"):
             workers_python.make(folder, found, lock, workers_python.ENGINES)
     if torch:
-        workers_python.link_torch(folder)
-        click.echo("it has Debian's PyTorch")
+        with _step(f"Debian's PyTorch, linked into {folder}"):
+            workers_python.link_torch(folder)
 
 
 @setup.command()

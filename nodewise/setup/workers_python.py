@@ -45,11 +45,7 @@ def make(folder: Path, python: Path, lock: Path, modules: Sequence[str]) -> None
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     there: list[str | Path] = ["--python", folder / "bin" / "python"]
     _call([*pip, *there, "install", "--quiet", "--require-hashes", "-r", lock], refusal)
-    ran = subprocess.run(
-        [folder / "bin" / "python", "-c", f"import {', '.join(modules)}"], capture_output=True, text=True, check=False
-    )
-    if ran.returncode:
-        said = (ran.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    if said := _failure(folder, modules):
         mend = "install the library that is missing, for MXNet's `apt-get install libgomp1 libquadmath0`"
         raise JobError(f"the engines do not start ({said})", remedy=mend)
     (folder / "stamp").write_text(_stamp(lock), encoding="ascii")
@@ -62,7 +58,7 @@ def is_made_of(folder: Path, lock: Path) -> bool:
 
 
 def link_torch(folder: Path) -> None:
-    """Let the environment see Debian's PyTorch; JobError when that is not here."""
+    """Let the environment see Debian's PyTorch; JobError when that is not here, or made for another Python."""
     if not (_DEBIAN / "torch").exists():
         raise JobError("Debian's PyTorch is not installed", remedy="install it with `apt-get install python3-torch`")
     links = folder / "debian"
@@ -71,7 +67,19 @@ def link_torch(folder: Path) -> None:
         (links / name).unlink(missing_ok=True)
         (links / name).symlink_to(_DEBIAN / name)
     (packages,) = folder.glob("lib/python3.*/site-packages")
-    (packages / "debian.pth").write_text("../../../debian\n", encoding="ascii")
+    path = packages / "debian.pth"
+    path.write_text("../../../debian\n", encoding="ascii")
+    if said := _failure(folder, _TORCH[:1]):
+        path.unlink()
+        mend = "set up --torch on a machine whose own Python is the version of the workers, as Debian 12's is"
+        raise JobError(f"Debian's PyTorch does not start in {folder} ({said})", remedy=mend)
+
+
+def _failure(folder: Path, modules: Sequence[str]) -> str:
+    """Why some modules cannot be imported in an environment; empty if they can."""
+    argv = [folder / "bin" / "python", "-c", f"import {', '.join(modules)}"]
+    ran = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    return (ran.stderr.strip().splitlines() or ["it said nothing"])[-1] if ran.returncode else ""
 
 
 def _is_right(program: str) -> bool:

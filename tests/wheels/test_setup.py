@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -128,6 +129,23 @@ def test_the_workers_environment_is_made_of_its_lock_alone(
     assert workers_python.is_made_of(folder, lock)
     lock.write_text("another lock")
     assert not workers_python.is_made_of(folder, lock)
+
+
+def test_a_torch_that_does_not_start_in_the_workers_python_is_not_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, debian = tmp_path / "worker", tmp_path / "dist-packages"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (debian / "torch").mkdir(parents=True)
+    module = debian / "torch" / "__init__.py"
+    monkeypatch.setattr(workers_python, "_DEBIAN", debian)
+    module.write_text("raise ImportError('made for another Python')\n")
+    with pytest.raises(JobError, match=r"PyTorch does not start in .* \(ImportError: made for another Python\)"):
+        workers_python.link_torch(folder)
+    assert not list(folder.rglob("debian.pth"))
+    module.write_text("works = True\n")
+    workers_python.link_torch(folder)
+    subprocess.run([folder / "bin" / "python", "-c", "import torch; assert torch.works"], check=True)
 
 
 def test_the_engines_start_in_the_environment_of_the_wheels_lock(
