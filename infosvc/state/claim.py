@@ -19,7 +19,7 @@ from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
 
 from infosvc.state import complaints, tables
-from infosvc.state.single_instance import LOCK_NAME
+from infosvc.state.single_instance import LOCK_NAME, InUse
 from infosvc.wire.errors import NotReady
 
 CLAIM_SECONDS = 2.5  # after the last renewal another service may take the database
@@ -33,11 +33,12 @@ _TAKEN = "another service has taken the database over"
 # No function of MariaDB tells Unix seconds with their fraction whatever the time zone of the session is.
 _NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 # One statement, which the server ends by itself: who stood still within a transaction would hold the row of the epoch.
-# The epoch is looked at first, as whoever opens the database does.
+# The epoch is looked at first, as whoever opens the database does. Once that one has the lock, nothing is renewed.
 _RENEW = f"""
 UPDATE t_Meta AS own STRAIGHT_JOIN t_Meta AS told
 SET told.value = CASE told.name WHEN '{_CONNECTION}' THEN :holder ELSE COALESCE(:until, {_NOW} + :lasting) END
 WHERE own.name = '{_EPOCH}' AND own.value = :epoch AND told.name IN ('{_UNTIL}', '{_CONNECTION}')
+  AND COALESCE(IS_USED_LOCK({LOCK_NAME}), :holder) = :holder
 """  # noqa: S608 - names of ours
 _PATIENCE = {"connect_timeout": 2, "read_timeout": 2, "write_timeout": 2}  # seconds
 _meta = tables.meta.c
@@ -77,6 +78,13 @@ class Fence:
     def _compare(self, found: int | None) -> None:
         if found != self.epoch:
             raise Superseded(_TAKEN, remedy="call that one")
+
+
+def refuse_claimed(connection: Connection) -> None:
+    """InUse when another service has renewed its claim since this one looked, before this one had the lock."""
+    until = _numbers(connection, waits=True).get(_UNTIL, _UNLIMITED)
+    if until != _UNLIMITED and until >= _now(connection):
+        raise InUse("another service still has its claim on the database", remedy="wait until that has ended")
 
 
 class Claim:
@@ -129,7 +137,7 @@ class Claim:
                 self._sure_until, self.is_lost = float("-inf"), True
                 self._when_lost()
                 return
-            except SQLAlchemyError:  # who writes is told; readers are, when this lasts
+            except (NotReady, SQLAlchemyError):  # who writes is told; readers are, when this lasts
                 continue
             self._sure_until = began + CLAIM_SECONDS
 
@@ -137,7 +145,8 @@ class Claim:
         numbers = {"until": until, "lasting": _LASTING, "holder": self._holder() or 0, "epoch": self._fence.epoch}
         with self._engine.connect() as connection:
             if not connection.execute(text(_RENEW), numbers).rowcount:
-                raise Superseded(_TAKEN, remedy="call that one")
+                self._fence.check(connection)
+                raise NotReady("another service is opening the database", remedy="try again later")
 
 
 class Turn:
@@ -193,10 +202,11 @@ def _until(connection: Connection) -> int:
     return _now(connection) + _LASTING
 
 
-def _numbers(connection: Connection) -> Mapping[str, int]:
-    """What is stored, nothing when no service has opened this database yet."""
+def _numbers(connection: Connection, waits: bool = False) -> Mapping[str, int]:
+    """What is stored, nothing when no service has opened this database yet; `waits` for a renewal that is under way."""
     try:
-        rows = connection.execute(select(_meta.name, _meta.value).where(_meta.name.in_((_UNTIL, _CONNECTION))))
+        wanted = select(_meta.name, _meta.value).where(_meta.name.in_((_UNTIL, _CONNECTION)))
+        rows = connection.execute(wanted.with_for_update(read=True) if waits else wanted)
         return {row.name: row.value for row in rows}
     except ProgrammingError:
         return {}

@@ -30,7 +30,7 @@ from sqlalchemy.pool import NullPool
 
 from infosvc.settings import Clock
 from infosvc.state import bulk_insert, complaints, forgetting, row_mapping, tables
-from infosvc.state.claim import Claim, Fence
+from infosvc.state.claim import Claim, Fence, refuse_claimed
 from infosvc.state.configuration import Configuration
 from infosvc.state.current_values import Cell, CurrentValues
 from infosvc.state.forgetting import Rest
@@ -100,6 +100,9 @@ class Database:
         try:
             with ExitStack() as held, self._translate_errors():
                 self._engine, self._reader = _engines(url, held, lock)
+                if is_shared:
+                    with self._engine.connect() as connection:
+                        refuse_claimed(connection)
                 with _patient(self._engine) as connection:
                     migrate(connection, self.name)
                 if self.file is None:

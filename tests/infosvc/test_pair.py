@@ -20,7 +20,7 @@ from infosvc.commands.serve import FLUSH_SECONDS, serve
 from infosvc.http.follower import Follower, open_in_turn
 from infosvc.settings import Ack, Clock, Settings
 from infosvc.state import single_instance
-from infosvc.state.claim import Superseded, Turn
+from infosvc.state.claim import CLAIM_SECONDS, Superseded, Turn
 from infosvc.state.database import Database, parse_url
 from infosvc.state.transaction import Transaction
 from infosvc.wire.client import InfoClient
@@ -144,6 +144,40 @@ def test_whoever_writes_while_another_service_opens_the_database_is_told_to_come
     assert connection.scalar(text(f"SELECT GET_LOCK({single_instance.LOCK_NAME}, 3)")) == 1
     with pytest.raises(NotReady, match="another service has the lock of the database"):
         first.save(late)
+
+
+def test_a_service_that_goes_on_while_another_one_opens_the_database_is_sure_of_nothing(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    database = mariadb.new_database()
+    first = _open(database, is_shared=True)
+    stack.callback(first.close)
+    claim = first.claim
+    assert claim is not None
+    [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
+    mariadb.sql(f"KILL {holder}")
+    other = create_engine(parse_url(database))
+    stack.callback(other.dispose)
+    with other.connect() as connection:  # another service, just before its epoch
+        assert connection.scalar(text(f"SELECT GET_LOCK({single_instance.LOCK_NAME}, 3)")) == 1
+        time.sleep(CLAIM_SECONDS + 0.5)
+        with pytest.raises(NotReady, match="does not know whether it still has the database"):
+            claim.check()
+        connection.scalar(text(f"SELECT RELEASE_LOCK({single_instance.LOCK_NAME})"))
+    eventually(lambda: claim._sure_until > time.monotonic())  # that one gave up
+    assert not claim.is_lost
+
+
+def test_a_claim_that_was_renewed_after_a_look_keeps_another_service_away(mariadb: MariaDB, stack: ExitStack) -> None:
+    database = mariadb.new_database()
+    first = _open(database, is_shared=True)
+    stack.callback(first.close)
+    [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
+    mariadb.sql(f"KILL {holder}")
+    with pytest.raises(single_instance.InUse, match="another service still has its claim"):
+        _open(database, is_shared=True)
+    first.save(_counting(first, 3))
+    assert first.counter("seen") == 3
 
 
 def test_a_counter_that_another_service_may_have_raised_is_not_told(mariadb: MariaDB, stack: ExitStack) -> None:
