@@ -77,7 +77,7 @@ def link_torch(folder: Path) -> None:
 
 def _failure(folder: Path, modules: Sequence[str]) -> str:
     """Why some modules cannot be imported in an environment; empty if they can."""
-    argv = [folder / "bin" / "python", "-c", f"import {', '.join(modules)}"]
+    argv: list[str | Path] = [folder / "bin" / "python", "-c", f"import {', '.join(modules)}"]
     ran = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     return (ran.stderr.strip().splitlines() or ["it said nothing"])[-1] if ran.returncode else ""
 
