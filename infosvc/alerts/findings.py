@@ -103,12 +103,17 @@ class Findings:
         tasks = (stored.task for stored in self._latest.configuration.tasks.values())
         found = {task.task_id: _of_task(task) for task in tasks if task.state in _FAILED and _ended(task) > since}
         jobs = self._facts().failed_jobs
-        return found | {job.job_id: Finding(True, job.said) for job in jobs if job.ended_at > since}
+        return found | {job.job_id: Finding(True, _storable(job.said)) for job in jobs if job.ended_at > since}
 
 
 def _number(value: Value, ttl: float, now: float) -> float | None:
     age = None if value.measured is None else now - value.measured
     return number_of(value.text) if state_of(value.outcome, age, ttl) is State.FRESH else None
+
+
+def _storable(text: str) -> str:
+    """What programs have said may hold half characters, which no database takes: no alert could be stored any more."""
+    return text.encode(errors="replace").decode()
 
 
 def _is_idle(queue: str, busy: Collection[str] | None) -> bool | None:

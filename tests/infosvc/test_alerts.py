@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from infosvc.alerts import outside
 from infosvc.alerts.findings import KEPT_SECONDS, Finding
+from infosvc.alerts.outside import ClusterFacts, FailedJob
 from infosvc.alerts.turns import turns_of
 from infosvc.commands.serve import serve as serve_command
 from infosvc.core.service import components_of
@@ -403,6 +405,20 @@ def test_a_job_that_failed_is_told_once_and_to_those_who_may_know(
     look(service)
     assert AlertClient(service.client).find(alert_id).on == ()
     assert len(receiver.calls) == 1
+
+
+def test_half_characters_in_what_a_job_has_said_keep_no_alert_from_being_stored(
+    filled: Served, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outside, "LOOK_SECONDS", 0.02)
+    AlertClient(filled.client).add("job failed")
+    parts = components_of(filled.server.app)
+    facts = ClusterFacts([FailedJob("application_1_0001", parts.latest.clock.wall() + 1.0, "died: \ud83d")])
+    parts.alerts.outside.start(lambda: facts)
+    eventually(lambda: facts.failed_jobs == parts.alerts.outside.facts().failed_jobs)
+    look(filled)
+    [alert] = AlertClient(filled.client).all()
+    assert [(on.about, on.said) for on in alert.on] == [("application_1_0001", "died: ?")]
 
 
 def test_a_task_tells_its_end_once(service: Served, hands: Hands, receiver: Receiver, eventually: Eventually) -> None:
