@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from hdfs import InsecureClient
 
+from bench.stage import START_SECONDS
+from hadoop.local import daemons, lifecycle
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
@@ -18,6 +23,8 @@ from tests.cluster.site import nodewise, succeed, until
 from tests.cluster.task_platform import Platform, platform_of
 
 PACKAGE = ("--package", "hdfs-native==0.14.7")
+LOST_SECONDS, GONE_SECONDS = 15, 30
+"""Until YARN gives up a node that is silent, and what then still ends there may take."""
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +162,35 @@ def test_a_node_without_room_is_told(platform: Platform, cluster: Cluster, part:
 
     assert (failed.state, failed.reason) == (TaskState.FAILED, f"its node cannot fetch {part}: No space left on device")
     assert run_on(platform, node, "used@1").state == TaskState.SUCCEEDED
+
+
+def named(mark: str) -> list[psutil.Process]:
+    """Processes with this mark in their words: a program, and all that stands between it and its box."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):  # it has ended
+            if process.status() != psutil.STATUS_ZOMBIE and any(mark in word for word in process.cmdline()):
+                found.append(process)
+    return found
+
+
+def test_a_nodemanager_that_is_killed_leaves_no_program_in_an_environment_and_its_task_has_a_reason(
+    platform: Platform, cluster: Cluster, part: str
+) -> None:
+    node, mark = cluster.nodes[0], secrets.token_hex(8)
+    program = f"import time, hdfs_native; print('runs', flush=True); time.sleep(3600) # {mark}"
+    spec = TaskSpec(("python", "-c", program), env="used@1", nodes=[node], attempts=1)
+    task_id = platform.user.submit_task(spec).task_id
+    until(lambda: platform.log(task_id) == "runs\n")
+    assert len(named(mark)) > 1
+    try:
+        daemons.find_running(cluster)[daemons.Daemon(cluster, "nodemanager", node)].kill()
+
+        until(lambda: not named(mark), LOST_SECONDS + GONE_SECONDS)
+        ended = platform.ended(task_id)
+    finally:
+        lifecycle.up(cluster.home, ready_seconds=START_SECONDS)
+
+    assert ended.state in (TaskState.FAILED, TaskState.LOST)
+    assert node in (ended.reason or "")
+    assert (again := run_on(platform, node, "used@1")).state is TaskState.SUCCEEDED, again.reason
