@@ -11,5 +11,9 @@ class UnknownApplication(HadoopError):
     """YARN answers that it does not know an application, or not any more."""
 
 
+class GivenUp(HadoopError):
+    """YARN has given up this attempt at an application, so what it does is in vain."""
+
+
 class NoTicket(HadoopError):
     """A daemon wants a ticket of Kerberos from whoever asks, and there is none to show it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.kerberos import tokens
 from hadoop.client.yarn import RECORDS, REMEDY, Launch, launch_context, resource
-from hadoop.errors import HadoopError
+from hadoop.errors import GivenUp, HadoopError
 
 CLIENT = "org.apache.hadoop.yarn.client.api"
 RM_WAIT_MS = 600_000
@@ -24,6 +25,8 @@ BEAT_SECONDS = 5.0
 """The longest time between two heartbeats; a ResourceManager gives up an application after ten times as long."""
 ALONE_SECONDS = 1800.0
 """A program that has not asked for news for so long hangs; then heartbeats stop, so that YARN gives it up."""
+_UNKNOWN = ("ApplicationAttemptNotFoundException", "InvalidToken")
+"""What the ResourceManager throws at an attempt that it has given up, the second when its token is gone, too."""
 LOST_STATES = ("LOST", "UNHEALTHY", "DECOMMISSIONED", "SHUTDOWN")
 
 
@@ -79,6 +82,18 @@ class Heartbeat:
             (*_leave_out(self.unhealthy_nodes, later.back_nodes), *later.unhealthy_nodes),
             self.wanted_back + later.wanted_back,
         )
+
+
+@contextmanager
+def given_up() -> Iterator[None]:
+    """Turn an error by which the ResourceManager says that it knows this attempt no more into GivenUp."""
+    try:
+        yield
+    except HadoopError as error:
+        cause = error.__cause__
+        if isinstance(cause, jpype.JException) and str(cause.getClass().getSimpleName()) in _UNKNOWN:
+            raise GivenUp(error.message, remedy=error.remedy) from cause
+        raise
 
 
 class Pulse:
@@ -198,7 +213,7 @@ class MasterSession:
         return self._pulse.ask(progress)
 
     def _exchange(self, progress: float) -> Heartbeat:
-        with java_errors("talking to the ResourceManager", REMEDY):
+        with given_up(), java_errors("talking to the ResourceManager", REMEDY):
             news = self._rm.allocate(progress)
             nodes = [(str(one.getNodeId().getHost()), str(one.getNodeState())) for one in news.getUpdatedNodes()]
             return Heartbeat(

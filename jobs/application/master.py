@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -17,6 +18,7 @@ from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.master import Granted, MasterSession
 from hadoop.client.yarn import Launch
+from hadoop.errors import GivenUp, HadoopError
 from infosvc.wire.client import InfoClient
 from jobs.application import attempts
 from jobs.application.attempts import FAILED, STARTED, clock_since
@@ -111,9 +113,24 @@ class Application:
         with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
             work = pool.submit(runner.run)
             while not wait([work], CALM_SECONDS).done:
-                if os.environ["CONTAINER_ID"] in self._session.heartbeat(runner.progress().share).wanted_back:
-                    runner.give_back()
+                self._hear_yarn(runner)
         return work.result()
+
+    def _hear_yarn(self, runner: Runner) -> None:
+        """Pass on what YARN wants of a runner; GivenUp when it wants nothing more, as where its node was lost.
+
+        Nobody ends that container then, so it gets the SIGTERM that its NodeManager would send.
+        """
+        try:
+            wanted_back = self._session.heartbeat(runner.progress().share).wanted_back
+        except GivenUp:
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise
+        except HadoopError as error:  # the ResourceManager is away: the work goes on, and it is asked again
+            print(error, flush=True)
+            return
+        if os.environ["CONTAINER_ID"] in wanted_back:
+            runner.give_back()
 
     def remember(self, succeeded: bool, message: str) -> None:
         """Keep what became of the job."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,9 +14,9 @@ from typing import Any
 import pytest
 
 from hadoop.client.yarn import Launch
-from hadoop.errors import HadoopError
+from hadoop.errors import GivenUp, HadoopError
 from hadoop.rest.pages import Pages
-from jobs.application.coordinator import Attempt, Knowledge, Role, Seat
+from jobs.application.coordinator import Attempt, Knowledge, Outcome, Progress, Role, Runner, Seat
 from jobs.application.listener import Listener
 from jobs.application.master import Application, as_ordered
 from jobs.application.status import JobStatus
@@ -122,3 +124,32 @@ def test_a_resourcemanager_that_was_killed_as_it_heard_of_the_end_is_asked_wheth
     monkeypatch.setattr("jobs.kinds.__main__.Yarn", Asked)
     with nullcontext() if has_ended else pytest.raises(HadoopError, match="not found"):
         leave(Session(), "application_1_0001", True, "done", "")  # type: ignore[arg-type]
+
+
+def test_a_runner_whose_attempt_yarn_has_given_up_hears_that_its_container_is_to_end(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = threading.Event()
+
+    class Working(Runner):
+        def run(self) -> Outcome:
+            assert heard.wait(60)
+            return Outcome("too late")
+
+        def progress(self) -> Progress:
+            return Progress(0, 1, "tasks")
+
+    def give_up(_: float) -> None:
+        raise GivenUp("talking to the ResourceManager failed: appattempt_1_0001_000001 is not known")
+
+    session: Any = SimpleNamespace(heartbeat=give_up)
+    files: Any = Written({})
+    application = Application(SPEC, files, session, NONE, listener, 1, ())
+    monkeypatch.setenv("CONTAINER_ID", "container_1_0001_01_000001")
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.set())
+    try:
+        with pytest.raises(GivenUp):
+            application._run_alone(Working())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard.is_set()
