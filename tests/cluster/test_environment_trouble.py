@@ -89,7 +89,7 @@ def test_a_part_that_is_damaged_on_a_node_is_named_and_fetched_again(
 ) -> None:
     node, *_ = cluster.nodes
     assert run_on(platform, node, "used@1").state == TaskState.SUCCEEDED
-    before = cached(cluster, node, part)  # YARN keeps what it fetched for an environment that was removed and made again
+    before = cached(cluster, node, part)  # also what YARN keeps of an environment that was removed and made again
     for file in before:
         damage(file)
 
