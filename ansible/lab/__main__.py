@@ -8,7 +8,7 @@ import click
 
 from lab import cycle, loaded, passed
 from lab.commands import LabError, follow
-from lab.places import ROOT
+from lab.places import INVENTORY, ROOT, SECURE
 
 NOT_LONG = ("-m", "not long")
 
@@ -21,9 +21,10 @@ def cli() -> None:
 @cli.command()
 @click.option("--no-provision", is_flag=True, help="Leave new machines bare.")
 @click.option("--spare", is_flag=True, help="One worker more, worker5.")
-def up(no_provision: bool, spare: bool) -> None:
+@click.option("--secure", is_flag=True, help="A cluster with Kerberos; run `down --forget` before and after.")
+def up(no_provision: bool, spare: bool, secure: bool) -> None:
     """Bring all machines up and make them a cluster."""
-    cycle.up(not no_provision, spare)
+    cycle.up(not no_provision, spare, SECURE if secure else INVENTORY)
 
 
 @cli.command()

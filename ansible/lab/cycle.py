@@ -13,7 +13,7 @@ from pathlib import Path
 from lab import daemons, disks, keys, power
 from lab.commands import LabError, docker, follow, step
 from lab.inventory import Machine, machines, read, remember
-from lab.places import ANSIBLE, INVENTORY, PLAYBOOKS, ROOT, SPARE, STATE
+from lab.places import ANSIBLE, INVENTORY, PLAYBOOKS, ROOT, SECURE, SPARE, STATE
 
 
 @contextmanager
@@ -25,29 +25,30 @@ def alone() -> Iterator[None]:
         yield
 
 
-def up(provision: bool = True, spare: bool = False) -> None:
+def up(provision: bool = True, spare: bool = False, inventory: Path = INVENTORY) -> None:
     """All machines up and, unless told otherwise, made a cluster by the playbook; what is so already stays.
 
-    A machine keeps its disk while it is off, a new one starts from a bare disk.
+    A machine keeps its disk while it is off, a new one starts from a bare disk. Whoever brings up another inventory
+    throws the machines of the first away before and after.
     """
     daemons.check_host()
-    inventories = [INVENTORY, SPARE] if spare else [INVENTORY]
+    inventories = [inventory, SPARE] if spare else [inventory]
     follow([ROOT / "scripts" / "setup", "--ansible", "--lab"])
     if provision:
         follow([ROOT / "scripts" / "payload"])
     with alone():
         with step("starting Docker and lxcfs"):
             daemons.up()
-        if power_on(read([INVENTORY]), read([INVENTORY, SPARE]), spare):
+        if power_on(read([inventory]), read([inventory, SPARE]), spare):
             disks.remember_provisioned(False)
         if provision:
             for machine in machines():
                 power.lift_limit(machine)  # else what is done once would take minutes more
-            known = disks.provisioned() and not spare
+            known = disks.provisioned() and inventories == [INVENTORY]
             disks.remember_provisioned(False)
             if not (known and proven(inventories)):
                 playbook(inventories)
-            disks.remember_provisioned(True)
+            disks.remember_provisioned(inventory == INVENTORY)
         limits()
 
 
@@ -90,7 +91,7 @@ def playbook(inventories: Sequence[Path], *more: str) -> None:
 def limits() -> None:
     """Hold every machine to what the inventory says now."""
     there = {machine.name for machine in machines()}
-    now = [machine for machine in read([INVENTORY, SPARE]) if machine.name in there]
+    now = [machine for machine in read([INVENTORY, SPARE, SECURE]) if machine.name in there]
     with step("limiting processors, memory and network"):
         running = power.states()
         for machine in now:

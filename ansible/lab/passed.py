@@ -19,7 +19,7 @@ from lab.commands import call
 from lab.places import ROOT
 
 FILE = "ansible/lab/passed.json"
-CYCLES = {"cluster": "tests/lab"}
+CYCLES = {"cluster": "tests/lab", "secure": "tests/secure_lab"}
 """The folder with the tests of each cycle."""
 INPUTS = (
     "ansible/",

@@ -9,6 +9,7 @@ ROOT = HERE.parent.parent
 PLAYBOOKS = ROOT / "ansible"
 INVENTORY = HERE / "inventory.yml"
 SPARE = HERE / "spare.yml"
+SECURE = HERE / "secure.yml"
 ANSIBLE = ROOT / ".venv-ansible" / "bin"
 
 STATE = ROOT / ".lab"

@@ -63,6 +63,13 @@ def with_torch_and_no_python(groups: Inventory) -> None:
     groups["workers"]["hosts"]["worker2"] |= {"jobs_torch": True, "nodewise_worker_python": False}
 
 
+def with_kerberos(**told: object) -> Callable[[Inventory], None]:
+    def change(groups: Inventory) -> None:
+        groups["master"]["vars"] = groups["workers"]["vars"] = {"hadoop_kerberos": True, **told}
+
+    return change
+
+
 NO_NAMES = ("Node_3", "-a", "10.0.0.7", "localhost", "a..b", "x" * 64)
 NO_NAME = (
     "in the inventory is not a host name, by which HDFS and YARN would know the machine: "
@@ -101,6 +108,25 @@ NO_ADDRESS = (
             with_torch_and_no_python,
             "worker2 has jobs_torch: true and nodewise_worker_python: false, and PyTorch needs the workers' Python: "
             "take one of them out of the inventory.",
+        ),
+        (
+            with_kerberos(hadoop_realm="Example.org"),
+            'The inventory has hadoop_kerberos: true and "Example.org" as its hadoop_realm, which is not the name of a '
+            "realm: give one such as CLUSTER.EXAMPLE.ORG, of capital letters, digits, hyphens and dots.",
+        ),
+        (
+            with_kerberos(hadoop_realm="A.ORG", kdc_users=["alice", "a b", "hdfs"]),
+            "kdc_users has a b, hdfs: give names such as alice, of small letters, digits, dots, hyphens and "
+            "underscores, and none of this cluster's accounts (hdfs, yarn, nodewise, root).",
+        ),
+        (
+            with_kerberos(hadoop_realm="A.ORG", hadoop_protection="none"),
+            'hadoop_protection is "none": give authentication, integrity or privacy.',
+        ),
+        (
+            with_kerberos(hadoop_realm="A.ORG", kdc_host="kdc.example.org", kdc_keytabs="/nowhere"),
+            "The KDC is kdc.example.org, and 10 keytabs for it are missing, such as /nowhere/head/nn.keytab: let who "
+            "keeps it make nn/head and the others there, or leave kdc_host out for a KDC on the master.",
         ),
         *(
             (change, f"worker2 would be reached at {at}, a public address, and Hadoop asks nobody for a password")

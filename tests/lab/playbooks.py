@@ -8,6 +8,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import lab
@@ -25,9 +26,11 @@ def lift_limits() -> None:
         lab.limit(machine.name, os.cpu_count() or 1)
 
 
-def play(playbook: str, *words: str, spare: bool = False) -> subprocess.CompletedProcess[str]:
+def play(
+    playbook: str, *words: str, spare: bool = False, inventory: Path = INVENTORY
+) -> subprocess.CompletedProcess[str]:
     """The playbook's run, whatever became of it."""
-    inventories = ["-i", str(INVENTORY), *(("-i", str(SPARE)) if spare else ())]
+    inventories = ["-i", str(inventory), *(("-i", str(SPARE)) if spare else ())]
     argv = [str(ANSIBLE / "ansible-playbook"), *inventories, str(PLAYBOOKS / playbook), *words]
     settings = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
     return subprocess.run(argv, capture_output=True, text=True, env=os.environ | settings, timeout=1800)

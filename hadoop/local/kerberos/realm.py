@@ -142,7 +142,7 @@ class Realm:
             "hadoop_realm": REALM,
             "hadoop_kdc": self.kdc,
             "hadoop_kdc_dir": self.folder / "database",
-            "hadoop_kdc_log": self.logs / "kdc.log",
+            "hadoop_kdc_log": f"FILE:{self.logs}/kdc.log",
         } | ({"hadoop_kdc_plugins": plugins} if plugins else {})
         for name in ("krb5.conf", "kdc.conf"):
             (self.folder / name).write_text(fill(f"kerberos/{name}.j2", variables), encoding="utf-8")

@@ -1,0 +1,77 @@
+"""Fills in the templates of roles by Ansible itself, with the roles' own defaults and what an inventory says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.ansible.conftest import ROOT, played
+
+ROLES = ROOT / "ansible" / "roles"
+VARIABLES = [
+    file
+    for role in ("nodewise", "mariadb", "infosvc", "hadoop", "kdc")
+    for folder in ("defaults", "vars")
+    if (file := ROLES / role / folder / "main.yml").exists()
+]
+HADOOP = "hadoop/templates"
+SITE = {f"{name}.xml": (f"{HADOOP}/{name}.xml.j2", name) for name in ("core-site", "hdfs-site", "yarn-site")}
+PROGRAMS = {name: (f"{HADOOP}/bin/program.j2", name) for name in ("hdfs", "yarn")}
+"""By the name of what is made: the template below the roles, and what `item` is meanwhile."""
+
+Texts = dict[str, str]
+
+
+def unit(kind: str) -> dict[str, tuple[str, str]]:
+    """The unit of a daemon."""
+    return {f"{kind}.service": (f"{HADOOP}/systemd/daemon.service.j2", kind)}
+
+
+def render(
+    folder: Path,
+    machines: Mapping[str, Sequence[str]],
+    told: Mapping[str, object],
+    templates: Mapping[str, tuple[str, str]],
+) -> dict[str, Texts]:
+    """The text of each template for each machine of these groups, where the inventory tells these variables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    book = {
+        "hosts": "all",
+        "gather_subset": ["!all", "hardware"],
+        "vars_files": [str(file) for file in VARIABLES],
+        "tasks": [*_filling(templates), _writing(folder)],
+    }
+    (folder / "write.yml").write_text(json.dumps([book]))
+    payload = {f"{name}.tar.gz": {"sha256": name} for name in ("service", "code")}
+    (folder / "payload.json").write_text(json.dumps(payload))
+    groups: dict[str, Any] = {group: {"hosts": {name: {} for name in names}} for group, names in machines.items()}
+    variables = {"ansible_connection": "local", "nodewise_payload": str(folder), **told}
+    inventory = {"all": {"children": groups, "vars": variables}}
+    # Defaults of roles stand in files of variables here, which the inventory's would not replace.
+    (folder / "told.json").write_text(json.dumps(variables))
+    answer = played(folder, folder / "write.yml", inventory, "-e", f"@{folder}/told.json")
+    assert answer.returncode == 0, answer.stdout[-4000:]
+    return {name: json.loads((folder / f"{name}.json").read_text()) for names in machines.values() for name in names}
+
+
+def _filling(templates: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
+    """Tasks that fill in, on workers with the node's own name."""
+    task = {
+        "set_fact": {"texts": "{{ texts | default({}) | combine({one.name: lookup('template', one.source)}) }}"},
+        "loop": [
+            {"name": name, "source": str(ROLES / source), "item": item} for name, (source, item) in templates.items()
+        ],
+        "loop_control": {"loop_var": "one"},
+    }
+    node = {"item": "{{ one.item }}", "hadoop_node_name": "{{ inventory_hostname }}"}
+    return [
+        {**task, "vars": {"item": node["item"]}, "when": "inventory_hostname in groups.master"},
+        {**task, "vars": node, "when": "inventory_hostname in groups.workers"},
+    ]
+
+
+def _writing(folder: Path) -> dict[str, Any]:
+    name = f"{folder}/{{{{ inventory_hostname }}}}.json"
+    return {"copy": {"content": "{{ texts | to_json }}", "dest": name, "mode": "0600"}}
