@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from tests.ansible.conftest import ROOT, played
 
@@ -22,6 +23,12 @@ PROGRAMS = {name: (f"{HADOOP}/bin/program.j2", name) for name in ("hdfs", "yarn"
 """By the name of what is made: the template below the roles, and what `item` is meanwhile."""
 
 Texts = dict[str, str]
+
+
+def keys(text: str) -> dict[str, str]:
+    """What a site file says."""
+    found = ElementTree.fromstring(text).iter("property")
+    return {one.findtext("name") or "": (one.findtext("value") or "").strip() for one in found}
 
 
 def unit(kind: str) -> dict[str, tuple[str, str]]:
@@ -57,7 +64,7 @@ def render(
 
 
 def _filling(templates: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
-    """Tasks that fill in, on workers with the node's own name."""
+    """Tasks that fill in with the machine's own name, as the role does on masters and on workers."""
     task = {
         "set_fact": {"texts": "{{ texts | default({}) | combine({one.name: lookup('template', one.source)}) }}"},
         "loop": [
@@ -65,10 +72,11 @@ def _filling(templates: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
         ],
         "loop_control": {"loop_var": "one"},
     }
-    node = {"item": "{{ one.item }}", "hadoop_node_name": "{{ inventory_hostname }}"}
+    item, name = {"item": "{{ one.item }}"}, "{{ inventory_hostname }}"
+    master = {"hadoop_master_name": name, "hadoop_zookeeper_secrets": "{{ hadoop_secrets_dir }}"}
     return [
-        {**task, "vars": {"item": node["item"]}, "when": "inventory_hostname in groups.master"},
-        {**task, "vars": node, "when": "inventory_hostname in groups.workers"},
+        {**task, "vars": item | master, "when": "inventory_hostname in groups.master"},
+        {**task, "vars": item | {"hadoop_node_name": name}, "when": "inventory_hostname in groups.workers"},
     ]
 
 

@@ -7,11 +7,10 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
-from tests.ansible.rendering import HADOOP, PROGRAMS, ROLES, SITE, Texts, render, unit
+from tests.ansible.rendering import HADOOP, PROGRAMS, ROLES, SITE, Texts, keys, render, unit
 
 MACHINES = {"master": ["head"], "workers": ["worker1"]}
 SERVICE = {
@@ -48,12 +47,6 @@ def secure(folder: Path) -> dict[str, Texts]:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Texts]:
     """What they are given without it."""
     return render(tmp_path_factory.mktemp("plain"), MACHINES, {}, TEMPLATES)
-
-
-def keys(text: str) -> dict[str, str]:
-    """What a site file says."""
-    found = ElementTree.fromstring(text).iter("property")
-    return {one.findtext("name") or "": (one.findtext("value") or "").strip() for one in found}
 
 
 def lines(text: str) -> set[str]:

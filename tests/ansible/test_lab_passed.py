@@ -56,7 +56,10 @@ def test_all_that_every_cycle_depends_on_is_there(beginning: str) -> None:
     assert any(name.startswith(beginning) for name in passed.snapshot())
 
 
-@pytest.mark.parametrize(("file", "at_least"), [("lab/test_recipes.py", 4), ("secure_lab/test_kerberos.py", 2)])
+@pytest.mark.parametrize(
+    ("file", "at_least"),
+    [("lab/test_recipes.py", 4), ("secure_lab/test_kerberos.py", 2), ("secure_lab/test_failover.py", 2)],
+)
 def test_the_recipes_that_the_lab_runs_are_found(file: str, at_least: int) -> None:
     names = set(re.findall(r'\bblock\("([a-z0-9-]+)"\)', (ROOT / "tests" / file).read_text()))
 

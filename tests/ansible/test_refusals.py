@@ -70,6 +70,15 @@ def with_kerberos(**told: object) -> Callable[[Inventory], None]:
     return change
 
 
+def with_failover(second: bool, **told: object) -> Callable[[Inventory], None]:
+    def change(groups: Inventory) -> None:
+        if second:
+            groups["master"]["hosts"]["other"] = {"ansible_host": "192.0.2.20"}
+        groups["master"]["vars"] = groups["workers"]["vars"] = {"hadoop_ha": True, **told}
+
+    return change
+
+
 NO_NAMES = ("Node_3", "-a", "10.0.0.7", "localhost", "a..b", "x" * 64)
 NO_NAME = (
     "in the inventory is not a host name, by which HDFS and YARN would know the machine: "
@@ -108,6 +117,20 @@ NO_ADDRESS = (
             with_torch_and_no_python,
             "worker2 has jobs_torch: true and nodewise_worker_python: false, and PyTorch needs the workers' Python: "
             "take one of them out of the inventory.",
+        ),
+        (
+            with_failover(second=False),
+            "The inventory has hadoop_ha: true, and group master has 1 host (head): name two there, first the one with "
+            "the service and its database, then the one that takes over HDFS and YARN.",
+        ),
+        *(
+            (
+                with_failover(second=True, hadoop_quorum_hosts=hosts),
+                "With hadoop_ha, ZooKeeper and the journal need an odd number of the inventory's machines, three at "
+                f"least, and hadoop_quorum_hosts has {', '.join(hosts)}: name three such machines, or leave it out for "
+                "the masters and the first worker.",
+            )
+            for hosts in (["head", "other"], ["head", "other", "worker1", "worker2"], ["head", "other", "elsewhere"])
         ),
         (
             with_kerberos(hadoop_realm="Example.org"),

@@ -27,7 +27,7 @@ UNITS = ["namenode", "resourcemanager", "datanode", "nodemanager"]
 # What only some machines have, or only a cluster on one machine.
 OPTIONAL = {
     *("hadoop_node_name", "hadoop_master_name", "hadoop_journal_name"),
-    *("hadoop_container_env", "hadoop_groups", "hadoop_token_seconds", "hadoop_user"),
+    *("hadoop_container_env", "hadoop_groups", "hadoop_token_seconds", "hadoop_user", "hadoop_zookeeper_secrets"),
 }
 
 
