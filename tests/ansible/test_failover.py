@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -188,3 +189,15 @@ def test_pages_are_asked_for_where_masters_are_active(tmp_path: Path) -> None:
     answer = played(tmp_path, tmp_path / "ask.yml", inventory)
 
     assert "asks http://second:9870 and http://head:8088 now" in answer.stdout, answer.stdout
+
+
+@pytest.mark.parametrize("playbook", ["preflight.yml", "site.yml", "uninstall.yml", "upgrade.yml"])
+def test_a_machine_that_is_called_master_does_not_stand_for_its_group(playbook: str, tmp_path: Path) -> None:
+    groups = {"master": ["master", "second"], "workers": ["worker1"]}
+    children = {group: {"hosts": dict.fromkeys(names)} for group, names in groups.items()}
+
+    said = played(tmp_path, playbook, {"all": {"children": children}}, "--list-hosts").stdout
+
+    plays = [play.split("hosts (")[1] for play in said.split("  play #")[1:] if "master[0:]" in play]
+    assert plays and all("second" in play and "master" in play for play in plays), said
+    assert not re.search(r"pattern: \['(master|master:workers)'\]", said)
