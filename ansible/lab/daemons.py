@@ -15,6 +15,8 @@ from lab.commands import LabError, call, docker
 from lab.places import CGROUPS, DISKS, LXCFS, NAME, OWNER, ROOT, RUNTIME, SOCKET, SUBNET
 
 PATIENCE_SECONDS = 60.0
+CPU_SHARES = 16 * 1024
+"""What the machines weigh together, as sixteen busy programs do; by default they weigh as much as one."""
 CONTAINERD_PID = RUNTIME / "exec" / "containerd" / "containerd.pid"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -41,9 +43,17 @@ def up() -> None:
         config.write_text(json.dumps(settings(), indent=1))
         start("dockerd", ["dockerd", "--config-file", config])
         wait_for(answers, "dockerd")
+    weigh()
     if NAME not in docker("network", "ls", "--format", "{{.Name}}").split():
         bridge = f"com.docker.network.bridge.name={NAME}"
         docker("network", "create", "--subnet", SUBNET, "--opt", bridge, NAME)
+
+
+def weigh() -> None:
+    """Let the machines have their part of this machine's CPUs also beside other work."""
+    group = CGROUPS / "cpu" / NAME
+    group.mkdir(exist_ok=True)
+    (group / "cpu.shares").write_text(str(CPU_SHARES))
 
 
 def down(forget: bool) -> None:
