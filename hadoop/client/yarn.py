@@ -174,9 +174,6 @@ class Yarn:
             if where.node_label:
                 context.setNodeLabelExpression(where.node_label)
             started = launch_context(launch, filesystem)
-            if tokens.is_secure():
-                started.setTokens(tokens.for_master(filesystem.java, self._client, configuration()))
-            context.setAMContainerSpec(started)
             if named := where.master_hosts or where.master_prefers:
                 requests = self._master_requests(launch, named, others_may=not where.master_hosts)
                 context.setAMContainerResourceRequests(requests)
@@ -186,6 +183,17 @@ class Yarn:
             context.setAttemptFailuresValidityInterval(ATTEMPTS_WITHIN_MS)
             context.setKeepContainersAcrossApplicationAttempts(attempts > 1)
             context.setApplicationTags(java("java.util.HashSet")(java("java.util.Arrays").asList(list(tags))))
+            self._give_tokens_and_submit(context, started, filesystem)
+
+    def _give_tokens_and_submit(self, context: Any, started: Any, filesystem: FileSystem) -> None:
+        """Submit what its master starts with, and tokens where Hadoop has Kerberos."""
+        if not tokens.is_secure():
+            context.setAMContainerSpec(started)
+            self._submit(context)
+            return
+        with tokens.for_master(filesystem.java, self._client, configuration()) as given:
+            started.setTokens(given)
+            context.setAMContainerSpec(started)
             self._submit(context)
 
     def _submit(self, context: Any) -> None:

@@ -1,10 +1,13 @@
 """What containers show instead of a ticket where Hadoop has Kerberos: delegation tokens, which travel with them.
 
 The ResourceManager renews those of an application master as long as it runs, and has them cancelled when it has ended.
+Those of a submission that fails are cancelled at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import jpype
@@ -20,19 +23,32 @@ def is_secure() -> bool:
     return bool(jpype.JClass(f"{_SECURITY}.UserGroupInformation").isSecurityEnabled())
 
 
-def for_master(filesystem: Any, yarn_client: Any, conf: Any) -> Any:
+@contextmanager
+def for_master(filesystem: Any, yarn_client: Any, conf: Any) -> Iterator[Any]:
     """Get new ones for HDFS and the ResourceManager from Java's clients of both, as a launch context takes them.
 
-    Java's errors are raised.
+    When what is done with them inside fails, they are cancelled: the ResourceManager does so only where an application
+    has ended. Java's errors are raised.
     """
-    renewer = jpype.JClass("org.apache.hadoop.yarn.client.util.YarnClientUtils").getRmPrincipal(conf)
     held = jpype.JClass(f"{_SECURITY}.Credentials")()
-    filesystem.addDelegationTokens(renewer, held)
-    given = yarn_client.getRMDelegationToken(_text(renewer))
-    service = jpype.JClass("org.apache.hadoop.yarn.client.ClientRMProxy").getRMDelegationTokenService(conf)
-    token = jpype.JClass("org.apache.hadoop.yarn.util.ConverterUtils").convertFromYarn(given, service)
-    held.addToken(token.getService(), token)
-    return _written(held)
+    try:
+        renewer = jpype.JClass("org.apache.hadoop.yarn.client.util.YarnClientUtils").getRmPrincipal(conf)
+        filesystem.addDelegationTokens(renewer, held)
+        given = yarn_client.getRMDelegationToken(_text(renewer))
+        service = jpype.JClass("org.apache.hadoop.yarn.client.ClientRMProxy").getRMDelegationTokenService(conf)
+        token = jpype.JClass("org.apache.hadoop.yarn.util.ConverterUtils").convertFromYarn(given, service)
+        held.addToken(token.getService(), token)
+        yield _written(held)
+    except BaseException:
+        _cancel(held, conf)
+        raise
+
+
+def _cancel(credentials: Any, conf: Any) -> None:
+    """Make tokens worthless; one that cannot be cancelled now ends by itself, after a day unless it is renewed."""
+    for token in credentials.getAllTokens():
+        with suppress(jpype.JException):
+            token.cancel(conf)
 
 
 def for_workers(filesystem: Any) -> Any:
