@@ -29,6 +29,9 @@ _SUPPORT = Path(jpype.__file__).resolve().parents[1] / "org.jpype.jar"
 _ARCHIVE = f"client-{hashlib.sha256(str(_SUPPORT).encode()).hexdigest()[:8]}"
 """Of the classes that processes of this Python load, commands and application masters alike."""
 
+_ANSWER_KEY, _ANSWER_MS = "ipc.client.rpc-timeout.ms", 20_000
+"""How long one of two masters may take for an answer, which our own clusters' site files say of all who call, too."""
+
 
 @dataclass(frozen=True)
 class HadoopHome:
@@ -150,6 +153,7 @@ def java(name: str) -> Any:
 def configuration() -> Any:
     """A YarnConfiguration that gives up on a silent server within seconds instead of up to a quarter of an hour."""
     conf = java("org.apache.hadoop.yarn.conf.YarnConfiguration")()
+    _bound_answers(conf)
     conf.setInt("ipc.client.connect.max.retries", 5)
     conf.setInt("ipc.client.connect.max.retries.on.timeouts", 2)
     conf.setInt("ipc.client.connect.retry.interval", 500)
@@ -164,6 +168,19 @@ def configuration() -> Any:
     # When no other node can replace a bad one, writing goes on with the nodes that are left.
     conf.setBoolean("dfs.client.block.write.replace-datanode-on-failure.best-effort", True)
     return conf
+
+
+def _bound_answers(conf: Any) -> None:
+    """Of two masters, go over to the other one when one that stands still, and hangs up on nobody, says nothing.
+
+    Hadoop waits for two minutes, which is right for a single master: there is nobody else to ask.
+    """
+    namenodes = java("org.apache.hadoop.hdfs.HAUtilClient").isLogicalUri(
+        conf, java("org.apache.hadoop.fs.FileSystem").getDefaultUri(conf)
+    )
+    if namenodes or java("org.apache.hadoop.yarn.conf.HAUtil").isHAEnabled(conf):
+        told = int(java("org.apache.hadoop.ipc.Client").getRpcTimeout(conf))  # 0 is for ever
+        conf.setInt(_ANSWER_KEY, min(told or _ANSWER_MS, _ANSWER_MS))
 
 
 @contextmanager
