@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hadoop.installation import ROOT
-from hadoop.local import ports
+from hadoop.local import election_secrets, ports
 from hadoop.local.files.own_files import write_own
 from hadoop.local.files.templates import TEMPLATES, fill
 from hadoop.local.state import MARKER, NAMESERVICE, Cluster
@@ -40,6 +40,7 @@ def render(cluster: Cluster) -> None:
     if cluster.ha:
         zookeeper(cluster).mkdir(parents=True, exist_ok=True)
         (zookeeper(cluster) / "zoo.cfg").write_text(fill("ha/zoo.cfg.j2", _zookeeper_values(cluster)), encoding="utf-8")
+        election_secrets.prepare(_zookeeper_secrets(cluster))
         _write_fence(cluster)
         for master in cluster.masters:
             _write(conf_dir(cluster, master), shared | master_values(cluster, master))
@@ -75,6 +76,10 @@ def journal(cluster: Cluster) -> Path:
 def zookeeper(cluster: Cluster) -> Path:
     """The folder of ZooKeeper, with all that it remembers in `data`."""
     return cluster.state / "zookeeper"
+
+
+def _zookeeper_secrets(cluster: Cluster) -> Path:
+    return zookeeper(cluster) / "secrets"
 
 
 def scratch(cluster: Cluster) -> Path:
@@ -185,7 +190,11 @@ def _write_fence(cluster: Cluster) -> None:
 def master_values(cluster: Cluster, master: str) -> dict[str, object]:
     """The templates' variables of one of two masters; the first has the journal, too."""
     more = {"hadoop_journal_name": master} if master == cluster.master else {}
-    return {"hadoop_master_name": master, "hadoop_name_dir": name_dir(cluster, master)} | more
+    return more | {
+        "hadoop_master_name": master,
+        "hadoop_name_dir": name_dir(cluster, master),
+        "hadoop_zookeeper_secrets": _zookeeper_secrets(cluster),
+    }
 
 
 def _more_values(cluster: Cluster) -> dict[str, object]:
