@@ -157,6 +157,8 @@ def configuration() -> Any:
     conf.setInt("ipc.client.connect.max.retries", 5)
     conf.setInt("ipc.client.connect.max.retries.on.timeouts", 2)
     conf.setInt("ipc.client.connect.retry.interval", 500)
+    # With Kerberos a ticket is asked for anew each time, which takes long where a KDC hangs; stock tries 5 times more.
+    conf.setInt("ipc.client.connect.max.retries.on.sasl", 1)
     conf.setLong("yarn.resourcemanager.connect.max-wait.ms", 10_000)
     conf.setLong("yarn.resourcemanager.connect.retry-interval.ms", 500)
     conf.setLong("yarn.client.nodemanager-connect.max-wait-ms", 10_000)

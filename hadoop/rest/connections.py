@@ -26,6 +26,8 @@ from infosvc.wire.bounded_answer import answer_by, new_connection, read_whole
 
 _COOKIE = "hadoop.auth="
 _MOST_COOKIES = 4096
+_TICKET_SECONDS = 10.0
+"""How long Kerberos may take for a ticket, whatever more time there is for a page."""
 _cookies: dict[str, str] = {}
 """By daemon (scheme://host:port), for the whole process, which is one user to all of them."""
 Body = bytes | Iterable[bytes] | None
@@ -102,7 +104,8 @@ class Connections:
             return answer
         from hadoop.rest import spnego  # where no daemon asks for it, nothing of it is needed
 
-        shown = f"Negotiate {spnego.make_token(request.parts.hostname or '')}"
+        patience = min(_TICKET_SECONDS, max(0.0, deadline - time.monotonic()))
+        shown = f"Negotiate {spnego.make_token(request.parts.hostname or '', patience)}"
         answer = self._try(replace(request, headers={"Authorization": shown}), limits, deadline)
         _keep_cookie(request.origin, answer)
         return answer

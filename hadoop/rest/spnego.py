@@ -13,10 +13,12 @@ import ctypes
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext, suppress
 from ctypes import POINTER, Structure, byref, c_char_p, c_size_t, c_uint32, c_void_p
 from functools import lru_cache
 from pathlib import Path
+from threading import BoundedSemaphore, Thread
 
 from hadoop.errors import NoTicket
 
@@ -40,6 +42,9 @@ _REMEDIES = {
 }
 """What helps against what the library says; the first that is found counts, and else there is no ticket."""
 
+_callers = BoundedSemaphore(16)
+"""Who asks the library at once, which may take half a minute for each where a KDC hangs."""
+
 
 class _Buffer(Structure):
     _fields_ = [("length", c_size_t), ("value", c_void_p)]
@@ -56,8 +61,30 @@ class _Oids(Structure):
     _fields_ = [("count", c_size_t), ("elements", POINTER(_Oid))]
 
 
-def make_token(host: str) -> str:
-    """What a page at a host is shown, in Base64; NoTicket, with what helps, when there is no ticket for it."""
+def make_token(host: str, seconds: float = 10.0) -> str:
+    """What a page at a host is shown, in Base64; NoTicket, with what helps, when there is none within so many seconds.
+
+    The library itself waits half a minute for a KDC that says nothing, and has no setting for it.
+    """
+    made: Future[str] = Future()
+
+    def make() -> None:
+        try:
+            made.set_result(_make_token(host))
+        except BaseException as error:
+            made.set_exception(error)
+        finally:
+            _callers.release()
+
+    # A call that hangs goes on by itself until the library gives it up; others than these may not wait with it.
+    if _callers.acquire(timeout=seconds):
+        Thread(target=make, name="spnego", daemon=True).start()
+        with suppress(TimeoutError):
+            return made.result(seconds)
+    raise _no_ticket_error(host, f"Cannot contact any KDC within {seconds:.0f} s")
+
+
+def _make_token(host: str) -> str:
     library, minor = _load(), c_uint32()
     context, token = c_void_p(), _Buffer()
     with _import_name(library, host, f"HTTP@{host.lower()}", _HOST_BASED) as name, _asker(library, host) as asker:

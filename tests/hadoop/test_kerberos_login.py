@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from hadoop.client.jars import JARS
+from hadoop.client.kerberos import login
 
 ROOT = Path(__file__).parents[2]
 SECURE = """<configuration>
@@ -62,11 +64,14 @@ def keytab_of(file: Path, *principals: str) -> str:
     return str(file)
 
 
-def log_in(conf_dir: Path, kdc: str, *tries: tuple[str, str], **variables: str) -> list[str]:
+QUICK = " kdc_timeout = 2000\n max_retries = 1\n"
+
+
+def log_in(conf_dir: Path, kdc: str, *tries: tuple[str, str], patience: str = QUICK, **variables: str) -> list[str]:
     """What is said of each try, by a process of its own."""
     (conf_dir / "krb5.conf").write_text(
         "[libdefaults]\n default_realm = HERE.TEST\n dns_lookup_kdc = false\n udp_preference_limit = 1\n"
-        f" kdc_timeout = 2000\n max_retries = 1\n[realms]\n HERE.TEST = {{\n  kdc = {kdc}\n }}\n"
+        f"{patience}[realms]\n HERE.TEST = {{\n  kdc = {kdc}\n }}\n"
     )
     own: Mapping[str, str] = {
         "KRB5_CONFIG": f"/nowhere/krb5.conf:{conf_dir}/krb5.conf",
@@ -134,6 +139,24 @@ def test_clocks_that_differ_are_named(conf_dir: Path) -> None:
         (said,) = log_in(conf_dir, address, (own, ""))
 
     assert "the clocks of this machine, Kerberos and Hadoop differ: set them by NTP" in said
+
+
+@pytest.mark.parametrize(("patience", "least", "most"), [("", 8, 30), (QUICK, 1, 8)], ids=["ours", "of_krb5_conf"])
+def test_a_kdc_that_hangs_is_given_up_within_seconds(conf_dir: Path, patience: str, least: float, most: float) -> None:
+    own = keytab_of(conf_dir / "own", "ada@HERE.TEST")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        begun = time.monotonic()
+        (said,) = log_in(conf_dir, f"127.0.0.1:{deaf.getsockname()[1]}", (own, ""), patience=patience)
+
+    assert "Kerberos itself does not answer: see that the KDC that krb5.conf names is up" in said
+    assert least < time.monotonic() - begun < most
+
+
+def test_java_is_led_nowhere_else_than_its_own_variable_leads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Djava.security.krb5.conf=/somewhere/krb5.conf")
+    monkeypatch.delenv("KRB5_CONFIG", raising=False)
+
+    assert login.java_options() == []
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from hadoop.errors import HadoopError, NoTicket
 from hadoop.local.kerberos import programs
 from hadoop.local.kerberos.realm import REALM, Realm
 from hadoop.rest import spnego
+from hadoop.rest.connections import Limits
 from hadoop.rest.container_logs import read_since
 from hadoop.rest.pages import NotKnown, Pages
 from hadoop.rest.resourcemanager import ResourceManager
@@ -232,6 +233,21 @@ def test_other_reasons_have_other_remedies(tmp_path: Path, realm: Realm, monkeyp
     monkeypatch.setenv("KRB5_CONFIG", str(wrong))
     with pytest.raises(NoTicket, match=r"Cannot contact any KDC.*: see that the KDC in krb5\.conf"):
         spnego.make_token("another")
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_kdc_that_hangs_is_given_up_in_time(
+    start: Start, realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(realm.keytab("alice")))
+    wrong = tmp_path / "krb5.conf"
+    monkeypatch.setenv("KRB5_CONFIG", str(wrong))
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        wrong.write_text(realm.krb5_conf.read_text().replace(realm.kdc, f"127.0.0.1:{deaf.getsockname()[1]}"))
+        page, begun = Pages("NameNode", start(name_caller).address, Limits(seconds=1.0)), time.monotonic()
+        with pytest.raises(NoTicket, match=r"Cannot contact any KDC within 1 s\): see that the KDC in krb5\.conf"):
+            page.ask("/jmx")
+        assert time.monotonic() - begun < 5
 
 
 @pytest.mark.usefixtures("nobody")

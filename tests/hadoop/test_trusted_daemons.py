@@ -36,7 +36,7 @@ class Asking(Daemon):
 
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExitStack]:
-    monkeypatch.setattr(spnego, "make_token", lambda host: "a-ticket")
+    monkeypatch.setattr(spnego, "make_token", lambda host, seconds: "a-ticket")
     with ExitStack() as made:
         yield made
 

@@ -15,6 +15,11 @@ from hadoop.rest.callers import check_named
 
 _TOKENS = "HADOOP_TOKEN_FILE_LOCATION"
 """YARN names here the file with what a container shows instead of a ticket."""
+_SETTING, _USUAL = "java.security.krb5.conf", "/etc/krb5.conf"
+_OPTIONS = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+"""Of these variables Java takes settings, too."""
+_PATIENCE = "[libdefaults]\n kdc_timeout = 5000\n max_retries = 2\n"
+"""Milliseconds, and tries; krb5.conf may say something else."""
 _UTIL = "org.apache.hadoop.security.authentication.util.KerberosUtil"
 _REMEDIES = {
     r"Clock skew too great|not yet valid": "the clocks of this machine, Kerberos and Hadoop differ: set them by NTP",
@@ -51,9 +56,20 @@ def is_in_container() -> bool:
 
 
 def java_options() -> list[str]:
-    """Lead Java to the realm: unlike other programs it does not look into KRB5_CONFIG."""
-    named = os.environ.get("KRB5_CONFIG", "").split(":")
-    return next(([f"-Djava.security.krb5.conf={file}"] for file in named if file and Path(file).is_file()), [])
+    """Lead Java to the realm, without its own patience: it asks a KDC that says nothing for 90 s, again for each call.
+
+    Unlike other programs it does not look into KRB5_CONFIG.
+    """
+    named = [file for file in os.environ.get("KRB5_CONFIG", "").split(":") if file]
+    if not named and any(_SETTING in os.environ.get(name, "") for name in _OPTIONS):
+        return []
+    found = next((file for file in named or [_USUAL] if Path(file).is_file()), None)
+    if found is None:
+        return []
+    # Java counts what it reads first. It reads the file again with each log-in, so that lives as long as the process.
+    ours = os.memfd_create("krb5.conf")
+    os.write(ours, f"include {Path(found).absolute()}\n{_PATIENCE}".encode())
+    return [f"-D{_SETTING}=/proc/self/fd/{ours}"]
 
 
 def log_in(account: Account) -> str:
