@@ -27,6 +27,8 @@ printf '%s\\n' "-Dnodewise.daemon=namenode@$1" | grep -lzxF -f - /proc/[0-9]*/cm
   sed 's|[^0-9]||g' | xargs -r kill -KILL
 exit 0
 """
+LOOPBACK = "127.0.0.0/8"
+"""From where all programs of this machine call, whichever address they call."""
 NODE_VCORES = 2
 NODE_MEMORY_MB = 6144
 MASTERS_SHARE = 0.5  # of a queue, for application masters
@@ -198,12 +200,17 @@ def master_values(cluster: Cluster, master: str) -> dict[str, object]:
 
 
 def _more_values(cluster: Cluster) -> dict[str, object]:
-    """What there is of Kerberos; whoever runs the cluster is the superuser anyway, and so may ask for others."""
+    """What there is of Kerberos; whoever runs the cluster may ask for its other users, from this machine."""
     if not cluster.kerberos:
         return {}
     life = {"hadoop_token_seconds": cluster.token_seconds} if cluster.token_seconds else {}
-    own = {"hadoop_protection": cluster.protection, "hadoop_proxy_users": (cluster.user,)}
-    return cluster.realm.values() | own | life
+    others = {
+        "hadoop_proxy_users": (cluster.user,),
+        "hadoop_proxy_hosts": (LOOPBACK,),
+        "hadoop_proxied_users": cluster.principals,
+        "hadoop_proxied_groups": (),
+    }
+    return cluster.realm.values() | others | life | {"hadoop_protection": cluster.protection}
 
 
 def _write(directory: Path, variables: dict[str, object]) -> None:

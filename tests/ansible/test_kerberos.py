@@ -88,6 +88,24 @@ def test_the_names_that_daemons_have_become_their_users(secure: dict[str, Texts]
     ]
 
 
+def test_a_proxy_user_asks_from_a_master_for_users_that_the_inventory_names(
+    secure: dict[str, Texts], tmp_path: Path
+) -> None:
+    told = {"hadoop_kerberos": True, **TOLD, "hadoop_proxy_users": ["nodewise"]}
+    other = told | {"hadoop_proxy_hosts": ["web"], "hadoop_proxied_users": [], "hadoop_proxied_groups": ["research"]}
+
+    assert proxies(secure) == {}
+    assert proxies(render(tmp_path / "usual", MACHINES, told, SITE)) == {"hosts": "head", "users": "alice"}
+    assert proxies(render(tmp_path / "other", MACHINES, other, SITE)) == {"hosts": "web", "groups": "research"}
+
+
+def proxies(texts: dict[str, Texts]) -> dict[str, str]:
+    """What the master is told of the service as a proxy user."""
+    said = keys(texts["head"]["core-site.xml"])
+    start = "hadoop.proxyuser.nodewise."
+    return {name.removeprefix(start): value for name, value in said.items() if name.startswith(start)}
+
+
 def test_hdfs_shows_its_pages_over_https_by_the_playbooks_authority(secure: dict[str, Texts]) -> None:
     hdfs = keys(secure["worker1"]["hdfs-site.xml"])
     server, client = (keys(secure["worker1"][f"ssl-{name}.xml"]) for name in ("server", "client"))

@@ -146,9 +146,19 @@ def test_tokens_end_as_asked_for_and_else_as_hadoop_has_it(both: Cluster, tmp_pa
     assert not intervals & keys(both.conf_dir).keys()
 
 
-def test_nobody_but_who_runs_the_cluster_may_ask_for_others(both: Cluster) -> None:
-    allowed = [key for key in keys(both.conf_dir) if key.startswith("hadoop.proxyuser.")]
-    assert allowed == ["hadoop.proxyuser.me.hosts", "hadoop.proxyuser.me.groups"]
+def test_who_runs_the_cluster_may_ask_for_its_users_from_this_machine_and_nobody_else_may(
+    both: Cluster, tmp_path: Path
+) -> None:
+    hosts = {"hadoop.proxyuser.me.hosts": "127.0.0.0/8"}
+    alone = made(tmp_path, kerberos=True)
+
+    assert allowed(both) == hosts | {"hadoop.proxyuser.me.users": "alice"}
+    assert allowed(alone) == hosts
+
+
+def allowed(cluster: Cluster) -> dict[str, str]:
+    """Who may ask for whom."""
+    return {key: told for key, told in keys(cluster.conf_dir).items() if key.startswith("hadoop.proxyuser.")}
 
 
 def test_users_are_known_without_accounts_and_only_who_runs_the_cluster_may_do_everything(both: Cluster) -> None:
