@@ -76,9 +76,11 @@ def _draft(folder: Path) -> Iterator[Path]:
 
 
 def _put(lib: Path, folder: Path) -> None:
-    """Take a finished folder in the place of the one before."""
-    shutil.rmtree(folder / "lib", ignore_errors=True)
-    shutil.move(lib, folder / "lib")
+    """Take a finished folder of a draft in the place of the one before, or of a link, which goes with the draft."""
+    place = folder / "lib"
+    if place.is_symlink() or place.exists():
+        place.rename(lib.with_name("before"))
+    lib.rename(place)
 
 
 def _lock(root: Path) -> dict[str, str]:

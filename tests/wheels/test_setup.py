@@ -83,6 +83,24 @@ def test_without_maven_another_way_is_named(installed: Environment, tmp_path: Pa
     assert "there is no Maven, which fetches Hadoop's jars: name a Hadoop of this machine" in done.stderr
 
 
+def test_jars_that_are_linked_again_take_the_place_of_those_before(tmp_path: Path) -> None:
+    home, folder, own = lay_out(tmp_path / "hadoop"), tmp_path / "made", tmp_path / "own"
+    wanted = {jar.name for jar in JARS.glob("*.jar")}
+    own.mkdir()
+    (own / "kept.jar").write_text("the operator's")
+
+    for _ in range(2):
+        hadoop_jars.link(home, folder)
+        assert {jar.name for jar in (folder / "lib").iterdir()} == wanted
+    shutil.rmtree(folder / "lib")
+    (folder / "lib").symlink_to(own)  # as an operator may lead it to jars elsewhere
+    hadoop_jars.link(home, folder)
+
+    assert {jar.name for jar in (folder / "lib").iterdir()} == wanted
+    assert [jar.name for jar in own.iterdir()] == ["kept.jar"]
+    assert [one.name for one in folder.iterdir()] == ["lib"]
+
+
 def test_jars_of_other_hashes_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     for jar in JARS.glob("*.jar"):
