@@ -18,6 +18,11 @@ EXIT_CODE = "Exit code"
 WORD_SECONDS = 20.0
 """How long a runner may take to be heard; one that cannot reach the service never is."""
 _STATUS = re.compile(r"exited with\s+exitCode: (-?\d{1,6})")
+_UNHEARD = re.compile(r"ApplicationMaster for attempt \S+ timed out")
+_SILENT = (
+    "YARN heard nothing of it for so long (yarn.am.liveness-monitor.expiry-interval-ms) that it gave it up: its runner "
+    "stood still, or its node was still fetching its files; `nodewise env warm` brings an environment before"
+)
 _REASONS = {
     Exit.MEMORY: "it took more memory than the {memory_mb} MB that it asked for, so YARN ended it",
     Exit.NODE_LOST: "its node was lost",
@@ -96,7 +101,12 @@ def is_unbound(application: Application) -> bool:
 
 def _last_words(application: Application, said: str) -> str:
     """What the runner has said in its record, or, if it could not leave one, to YARN."""
-    return said or tell_end(application.diagnostics)
+    return said or _yarns_words(application)
+
+
+def _yarns_words(application: Application) -> str:
+    first = application.diagnostics.partition("\n")[0]
+    return _SILENT if _UNHEARD.search(first) else tell_end(application.diagnostics)
 
 
 def _exit_of(application: Application) -> Exit | None:
@@ -111,7 +121,7 @@ def _reason(task: Task, application: Application, state: TaskState, said: str) -
     if state is TaskState.STOPPED:
         return STOPPED
     if state is TaskState.QUEUED:
-        return tell_end(application.diagnostics)
+        return _yarns_words(application)
     if application.final == "KILLED":
         return "somebody killed its application in YARN"
     if said:

@@ -26,6 +26,15 @@ UNFETCHED = (
     "No space left on device\nFor more detailed output, check the application tracking page"
 )
 
+UNHEARD = (
+    "Application application_1_0001 failed 1 times (global limit =4; local limit is =1) due to ApplicationMaster for "
+    "attempt appattempt_1_0001_000001 timed out. Failing the application."
+)
+SILENT = (
+    "YARN heard nothing of it for so long (yarn.am.liveness-monitor.expiry-interval-ms) that it gave it up: its runner "
+    "stood still, or its node was still fetching its files; `nodewise env warm` brings an environment before"
+)
+
 
 def _ended(final: str, diagnostics: str = "") -> Application:
     state = "FINISHED" if final == "SUCCEEDED" else final
@@ -85,6 +94,15 @@ def _ended(final: str, diagnostics: str = "") -> Application:
             "",
             (TaskState.FAILED, "its node cannot fetch part.sqfs: No space left on device", "127.0.1.11", None),
         ),
+        (
+            replace(APPLICATION, diagnostics=UNHEARD.partition(" due to ")[2], attempt=2),
+            False,
+            {},
+            "",
+            (TaskState.QUEUED, SILENT, None, None),
+        ),
+        (_ended("FAILED", UNHEARD), False, {}, "", (TaskState.FAILED, SILENT, "127.0.1.11", None)),
+        (_ended("FAILED", UNHEARD), False, {}, "exit code 3", (TaskState.FAILED, "exit code 3", "127.0.1.11", None)),
         (
             _ended("FAILED", "no room\nat all"),
             False,
