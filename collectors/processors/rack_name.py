@@ -1,12 +1,14 @@
 """The rack of this node, as its NameNode knows it: rack_name.py NAMENODE_HTTP
 
 One word that begins with a slash. A node that is not a live DataNode has no rack there: exit 3.
+Nodes have no ticket of Kerberos to show: where Hadoop wants one, racks are written from elsewhere.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +19,9 @@ from infosvc.wire.bounded_answer import read_page
 LIVE_NODES = "/jmx?get=Hadoop:service=NameNode,name=NameNodeInfo::LiveNodes"
 PATIENCE_SECONDS = 10.0  # for the whole answer
 MOST_BYTES = 64 << 20  # of it: ten thousand DataNodes take a sixth of that
+
+_UNAUTHORISED = f"it answered {HTTPStatus.UNAUTHORIZED}"
+_WITH_KERBEROS = "it wants a ticket of Kerberos, so write racks by `nodewise data put rack_name NODE /RACK`"
 
 
 def rack_name(answer: str, node_name: str) -> str | None:
@@ -39,7 +44,8 @@ def main() -> int:
     try:
         rack = rack_name(read_page(address + LIVE_NODES, PATIENCE_SECONDS, MOST_BYTES).decode(), node_name())
     except (OSError, HTTPException, ValueError) as error:
-        raise ValueError(f"{address} does not tell the rack ({error}): start HDFS, or name its NameNode") from error
+        helps = _WITH_KERBEROS if str(error) == _UNAUTHORISED else "start HDFS, or name its NameNode"
+        raise ValueError(f"{address} does not tell the rack ({error}): {helps}") from error
     if not rack:
         print(f"the NameNode at {address} does not tell the rack of {node_name()}", file=sys.stderr)
         return NO_DATA

@@ -252,7 +252,11 @@ def test_what_is_no_answer_of_a_namenode_is_refused(answer: str) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 131072\r\n\r\n", "timed out"),
         (b"HTTP/1.1 200 OK\r\nX: ", "timed out"),
         (b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 101, "more than 100 bytes"),
-        (b"HTTP/1.1 503 No\r\n\r\n", "it answered 503"),
+        (b"HTTP/1.1 503 No\r\n\r\n", "it answered 503.*start HDFS"),
+        (
+            b"HTTP/1.1 401 No\r\n\r\n",
+            "it answered 401.*a ticket of Kerberos, so write racks by `nodewise data put",
+        ),
     ],
 )
 def test_a_namenode_that_drips_or_never_ends_is_given_up(
