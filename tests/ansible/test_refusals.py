@@ -79,6 +79,15 @@ def with_failover(second: bool, **told: object) -> Callable[[Inventory], None]:
     return change
 
 
+def told_apart(**told: object) -> Callable[[Inventory], None]:
+    def change(groups: Inventory) -> None:
+        groups["master"]["hosts"]["other"] = {"ansible_host": "192.0.2.20"}
+        groups["master"]["vars"] = {"hadoop_ha": True, "hadoop_kerberos": True, "hadoop_realm": "A.ORG"}
+        groups["workers"]["vars"] = groups["master"]["vars"] | told
+
+    return change
+
+
 NO_NAMES = ("Node_3", "-a", "10.0.0.7", "localhost", "a..b", "x" * 64)
 NO_NAME = (
     "in the inventory is not a host name, by which HDFS and YARN would know the machine: "
@@ -131,6 +140,18 @@ NO_ADDRESS = (
                 "the masters and the first worker.",
             )
             for hosts in (["head", "other"], ["head", "other", "worker1", "worker2"], ["head", "other", "elsewhere"])
+        ),
+        *(
+            (
+                told_apart(**{name: value}),
+                f"{name} is not the same for all machines (head: {said}, other: {said}, worker1: {other}, "
+                f"worker2: {other}): say it once, under all: vars: of the inventory.",
+            )
+            for name, value, said, other in (
+                ("hadoop_kerberos", False, "true", "false"),
+                ("hadoop_ha", False, "true", "false"),
+                ("hadoop_realm", "B.ORG", '"A.ORG"', '"B.ORG"'),
+            )
         ),
         (
             with_kerberos(hadoop_realm="Example.org"),
