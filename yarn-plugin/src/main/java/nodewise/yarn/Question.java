@@ -101,7 +101,7 @@ final class Question {
             try {
                 ask();
                 return;
-            } catch (IOException | ExecutionException | TimeoutException error) {
+            } catch (IOException | ExecutionException | TimeoutException | RuntimeException error) {
                 at = (at + 1) % settings.urls().size();
                 etag = null; // it is of one service
                 if (left == 1) {

@@ -125,6 +125,15 @@ class WatchTest {
     }
 
     @Test
+    void ofSeveralServicesTheOtherOneIsAskedWhenTheFirstCannotEvenBeAsked() throws IOException, InterruptedException {
+        Files.writeString(file, Files.readString(file).replace("service.url = ", "service.url = http://master..one:8400, "));
+        Files.setLastModifiedTime(file, FileTime.fromMillis(System.nanoTime() / 1000));
+        watch.poll();
+        assertTrue(knows(), watch.question.failed);
+        assertEquals(0, watch.question.failures);
+    }
+
+    @Test
     void aTokenIsReadFromItsFileEachTime() throws IOException, InterruptedException {
         Path token = Files.writeString(folder.resolve("token"), "one\n");
         write("first.score = free higher 0..1\nservice.token-file = " + token);
