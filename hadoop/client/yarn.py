@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,11 +160,13 @@ class Yarn:
         tags: Sequence[str] = (),
         attempts: int = 1,
         where: Where = ANYWHERE,
+        before: Callable[[], object] = lambda: None,
     ) -> None:
         """Submit an application whose application master is `launch`; HadoopError also when there is no such queue.
 
         YARN starts it up to `attempts` times within ten minutes, not counting attempts that YARN itself ended (a lost
-        node, a preemption). The containers of an attempt go on in the next one.
+        node, a preemption). The containers of an attempt go on in the next one. `before` is called last of all, and
+        what it raises keeps the application from YARN.
         """
         with java_errors(f"submitting {name}", REMEDY):
             context.setApplicationName(name)
@@ -183,21 +185,24 @@ class Yarn:
             context.setAttemptFailuresValidityInterval(ATTEMPTS_WITHIN_MS)
             context.setKeepContainersAcrossApplicationAttempts(attempts > 1)
             context.setApplicationTags(java("java.util.HashSet")(java("java.util.Arrays").asList(list(tags))))
-            self._give_tokens_and_submit(context, started, filesystem)
+            self._give_tokens_and_submit(context, started, filesystem, before)
 
-    def _give_tokens_and_submit(self, context: Any, started: Any, filesystem: FileSystem) -> None:
+    def _give_tokens_and_submit(
+        self, context: Any, started: Any, filesystem: FileSystem, before: Callable[[], object]
+    ) -> None:
         """Submit what its master starts with, and tokens where Hadoop has Kerberos."""
         if not tokens.is_secure():
             context.setAMContainerSpec(started)
-            self._submit(context)
+            self._submit(context, before)
             return
         with tokens.for_master(filesystem.java, self._client, configuration()) as given:
             started.setTokens(given)
             context.setAMContainerSpec(started)
-            self._submit(context)
+            self._submit(context, before)
 
-    def _submit(self, context: Any) -> None:
+    def _submit(self, context: Any, before: Callable[[], object]) -> None:
         """YARN's client waits until the application is accepted, and some fail sooner than it looks."""
+        before()
         try:
             self._client.submitApplication(context)
         except java("org.apache.hadoop.yarn.exceptions.YarnException") as error:
@@ -236,6 +241,13 @@ class Yarn:
         with java_errors("asking YARN for its applications", REMEDY):
             applications = [_application(report) for report in self._client.getApplications(_kinds())]
         return sorted(applications, key=lambda one: one.started_at)
+
+    def alive(self) -> list[Application]:
+        """The applications of this kind that have not ended."""
+        state = java(f"{RECORDS}.YarnApplicationState")
+        states = java("java.util.EnumSet").range(state.NEW, state.RUNNING)
+        with java_errors("asking YARN for what has not ended", REMEDY):
+            return [_application(report) for report in self._client.getApplications(_kinds(), states)]
 
     def tagged(self, tag: str) -> list[Application]:
         """The applications of this kind that have a tag (YARN knows tags in small letters), the newest last."""

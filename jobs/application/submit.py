@@ -193,8 +193,11 @@ class Submitter:
         if label and label not in (labels := self.yarn.node_labels()):
             raise JobError(f"this cluster has no label {label}", remedy=f"it has {', '.join(labels) or 'no labels'}")
 
-    def submit(self, order: Order) -> str:
-        """Lay out the job's files and hand it to YARN; the application id is the job's id."""
+    def submit(self, order: Order, before: Callable[[], object] = lambda: None) -> str:
+        """Lay out the job's files and hand it to YARN; the application id is the job's id.
+
+        `before` is called last of all, and what it raises keeps the job from YARN.
+        """
         decision_store.sweep(self)
         application_id, context = self.yarn.new_application()
         spec = self._spec(order, application_id)
@@ -222,6 +225,7 @@ class Submitter:
                 self._tags(order),
                 order.options.attempts,
                 Where(order.options.queue, order.options.node_label, master.hosts, master.prefers, order.priority),
+                before,
             )
         except BaseException:
             self._end_token(application_id)

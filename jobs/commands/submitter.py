@@ -24,6 +24,7 @@ from jobs.commands.options import hadoop_home, hadoop_options
 from jobs.commands.service_options import service_options
 from jobs.errors import JobError
 from jobs.submitter.cluster import TaskCluster
+from jobs.submitter.doubles import Doubles
 from jobs.submitter.moving import Mover
 from jobs.submitter.speeds import Speeds
 from jobs.submitter.sweeping import Sweeper
@@ -91,7 +92,8 @@ def _work(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAc
             speeds.start()
             mover = Mover(client, cluster, say)
             turns = Turns(client, cluster, say, speeds, mover)
-            return turns.turn, TunnelCaller(client, cluster, say).call, Sweeper(client, cluster, say).sweep, mover.look
+            doubles, sweeper = Doubles(client, cluster, say), Sweeper(client, cluster, say)
+            return turns.turn, doubles.end, TunnelCaller(client, cluster, say).call, sweeper.sweep, mover.look
 
 
 def say(line: str) -> None:

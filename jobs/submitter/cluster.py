@@ -45,6 +45,7 @@ from jobs.kinds.task.request import (
     wanted_gpus,
 )
 from jobs.kinds.task.settings import DECISION, FOLDER, MOVE, STOP, TUNNEL
+from jobs.submitter.confirming import confirm
 from jobs.submitter.placing import Seat, Sight, consider, decide
 from jobs.submitter.preferring import prefer_soonest
 from jobs.submitter.telling import tell
@@ -92,6 +93,7 @@ class TaskCluster:
         """Submit a task with its files, after so many starts in applications before; the id of its application.
 
         With `bound_to` the application is for these nodes alone. If it `may_wait`, it may be for the soonest alone.
+        YARN gets it only if the service has its database still.
         """
         nodes = self._submitter.yarn.running_nodes()
         laid = self._laid(task)
@@ -101,7 +103,8 @@ class TaskCluster:
         asked = further(asked, starts_before, bound_to)
         asked = self._preferring(asked, laid, nodes, task.spec.program, may_wait and not bound_to)
         check(self._submitter, asked)
-        application_id = self._submitter.submit(replace(asked, token=self._client.task_token(task.task_id)))
+        asked = replace(asked, token=self._client.task_token(task.task_id))
+        application_id = self._submitter.submit(asked, lambda: confirm(self._client, task))
         self._asked[application_id] = asked.settings
         return application_id
 
@@ -249,6 +252,10 @@ class TaskCluster:
         """Whether YARN has given the current attempt of an application a node."""
         started = self._manager.started_masters(application.application_id)
         return any(attempt_of(container_id) >= application.attempt for container_id, _ in started)
+
+    def alive(self) -> list[Application]:
+        """The applications of tasks and jobs that have not ended."""
+        return self._submitter.yarn.alive()
 
     def kill(self, application_id: str, why: str = "") -> None:
         """End an application; its diagnostics tell why."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
@@ -153,6 +153,11 @@ def patience_of(application: Application) -> float | None:
 def task_tag(task_id: str) -> str:
     """The tag by which YARN keeps whose application this is."""
     return TAG + task_id
+
+
+def tagged_task(tags: Iterable[str]) -> str:
+    """The id of the task whose application has these tags, empty for none."""
+    return next((tag.removeprefix(TAG) for tag in tags if tag.startswith(TAG)), "")
 
 
 def image_id(spec: TaskSpec, laid: Laid | None = None) -> str | None:
