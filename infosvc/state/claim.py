@@ -19,6 +19,7 @@ from sqlalchemy.dialects.mysql import insert
 from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
 
 from infosvc.state import complaints, tables
+from infosvc.state.opening import Opening
 from infosvc.state.single_instance import LOCK_NAME, InUse
 from infosvc.wire.errors import NotReady
 
@@ -56,9 +57,14 @@ class Fence:
         self.epoch: int | None = None
 
     def open(self, connection: Connection, holder: int | None, is_shared: bool) -> None:
-        """Begin an epoch, from which on no other service can commit; `holder` is the connection that has the lock."""
+        """Begin an epoch, from which on no other service can commit; `holder` is the connection that has the lock.
+
+        InUse when another service has a claim, which may be if this one stood still after it got the lock.
+        """
         one_more = insert(tables.meta).values(name=_EPOCH, value=1)
         connection.execute(one_more.on_duplicate_key_update(value=_meta.value + 1))
+        if is_shared:
+            refuse_claimed(connection)  # nobody renews a claim now, since that looks at the epoch first
         self.epoch = connection.scalar(select(_meta.value).where(_meta.name == _EPOCH))
         until = _until(connection) if is_shared else _UNLIMITED
         for name, number in ((_UNTIL, until), (_CONNECTION, holder or 0)):
@@ -96,6 +102,7 @@ class Claim:
         self._engine = _engine(url)
         self._fence = fence
         self._holder = holder
+        self._opening = Opening()
         self._sure_until = began + CLAIM_SECONDS
         self._when_lost: Callable[[], None] = lambda: None
         self._closing = threading.Event()
@@ -146,6 +153,8 @@ class Claim:
         with self._engine.connect() as connection:
             if not connection.execute(text(_RENEW), numbers).rowcount:
                 self._fence.check(connection)
+                if (opener := _find_holder(connection)) is not None:
+                    self._opening.look(connection, opener)
                 raise NotReady("another service is opening the database", remedy="try again later")
 
 
@@ -156,11 +165,13 @@ class Turn:
         self._engine = _engine(url)
         self._name = url.render_as_string(hide_password=True)
         self._complains = False
+        self._opening = Opening()
 
     def has_come(self) -> bool:
         """Whether the database may be opened now; False as long as the server does not answer, which is logged once.
 
-        The connection of a service whose claim has ended is ended as well, with what it had not committed.
+        The connection of a service whose claim has ended is ended as well, with what it had not committed; so is that
+        of one that stands still while it opens the database.
         """
         try:
             with self._engine.connect() as connection:
@@ -179,19 +190,27 @@ class Turn:
 
     def _look(self, connection: Connection) -> bool:
         said = _numbers(connection)
-        holder = connection.scalar(text(f"SELECT IS_USED_LOCK({LOCK_NAME})"))
+        holder = _find_holder(connection)
         until = said.get(_UNTIL, _UNLIMITED)
         has_ended = until != _UNLIMITED and until < _now(connection)
         if holder is None:
             return has_ended or until == _UNLIMITED
-        if has_ended and holder == said.get(_CONNECTION):  # else another service is just opening the database
+        if has_ended and holder == said.get(_CONNECTION):
             connection.execute(text(f"KILL {int(holder)}"))
+        elif has_ended:  # another service is just opening the database
+            self._opening.look(connection, holder)
         return False
 
 
 def _engine(url: URL) -> Engine:
     options: dict[str, Any] = {"pool_size": 1, "max_overflow": 0, "pool_pre_ping": True, "connect_args": _PATIENCE}
     return create_engine(url, isolation_level="AUTOCOMMIT", **options)
+
+
+def _find_holder(connection: Connection) -> int | None:
+    """The server's number of the connection that has the lock of the database."""
+    found = connection.scalar(text(f"SELECT IS_USED_LOCK({LOCK_NAME})"))
+    return None if found is None else int(found)
 
 
 def _now(connection: Connection) -> int:

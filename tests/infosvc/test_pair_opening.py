@@ -1,0 +1,155 @@
+"""One of two services on one MariaDB that stands still while it opens the database holds the other one up no more."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from infosvc.settings import Clock
+from infosvc.state import opening
+from infosvc.state.claim import CLAIM_SECONDS, Fence, Turn
+from infosvc.state.database import Database, parse_url
+from infosvc.state.single_instance import LOCK_NAME, InUse
+from infosvc.wire.errors import InfoError, NotReady
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import ExitStack
+
+    from sqlalchemy import Connection
+    from tests.infosvc.conftest import MariaDB
+
+SILENT_SECONDS = 1.0
+
+
+@pytest.fixture(autouse=True)
+def silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that tests take less long."""
+    monkeypatch.setattr(opening, "SILENT_SECONDS", SILENT_SECONDS)
+
+
+def _open(database: str) -> Database:
+    return Database(parse_url(database), Clock(), is_shared=True)
+
+
+def _end_lock(mariadb: MariaDB, database: str) -> None:
+    """End the connection that has the lock, as whoever takes over does."""
+    name = parse_url(database).database
+    [(holder,)] = mariadb.sql(f"USE {name}", "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
+    mariadb.sql(f"KILL {holder}")
+
+
+@contextmanager
+def _locking(database: str) -> Iterator[Connection]:
+    """What a service has done that got the lock and not yet its epoch."""
+    engine = create_engine(parse_url(database))
+    connection = engine.connect()
+    assert connection.scalar(text(f"SELECT GET_LOCK({LOCK_NAME}, 5)")) == 1
+    connection.rollback()
+    try:
+        yield connection
+    finally:
+        connection.invalidate()
+        engine.dispose()
+
+
+def test_whoever_waits_gets_the_database_that_a_service_stands_still_with(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    database = mariadb.new_database()
+    _open(database).close()
+    turn = Turn(parse_url(database))
+    stack.callback(turn.close)
+    stack.enter_context(_locking(database))
+    began = time.monotonic()
+    eventually(turn.has_come)
+    assert time.monotonic() - began > SILENT_SECONDS, "it may have been about to tell its claim"
+    _open(database).close()
+
+
+def test_an_opener_that_still_works_keeps_the_database(mariadb: MariaDB, stack: ExitStack) -> None:
+    database = mariadb.new_database()
+    _open(database).close()
+    turn = Turn(parse_url(database))
+    stack.callback(turn.close)
+    opener = stack.enter_context(_locking(database))
+    other = create_engine(parse_url(database))
+    stack.callback(other.dispose)
+    with other.connect() as migrating:
+        work = threading.Thread(target=migrating.execute, args=(text(f"SELECT SLEEP({3 * SILENT_SECONDS})"),))
+        work.start()
+        while work.is_alive():
+            assert not turn.has_come()
+            time.sleep(0.1)
+        work.join()
+    assert opener.scalar(text("SELECT 1")) == 1
+
+
+def test_a_service_that_wakes_up_goes_on_when_the_one_that_took_its_lock_stands_still(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    database = mariadb.new_database()
+    first = _open(database)
+    stack.callback(first.close)
+    claim = first.claim
+    assert claim is not None
+    _end_lock(mariadb, database)
+    stack.enter_context(_locking(database))
+    counted: list[int] = []
+    tries = threading.Thread(target=_count_in_the_end, args=(first, counted))  # who waits for the lock does no work
+    tries.start()
+    time.sleep(CLAIM_SECONDS)
+    eventually(lambda: claim._sure_until > time.monotonic())
+    assert not claim.is_lost
+    tries.join()
+    assert counted == [0]
+
+
+def _count_in_the_end(store: Database, counted: list[int]) -> None:
+    """Ask for a counter until that is told, or half a minute is over."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with suppress(InfoError):
+            counted.append(store.counter("seen"))
+            return
+
+
+def test_an_opener_that_wakes_up_begins_no_epoch_while_another_service_has_a_claim(
+    mariadb: MariaDB, stack: ExitStack
+) -> None:
+    database = mariadb.new_database()
+    first = _open(database)
+    stack.callback(first.close)
+    other = create_engine(parse_url(database))
+    stack.callback(other.dispose)
+    with pytest.raises(InUse, match="another service still has its claim"), other.begin() as late:
+        Fence().open(late, 1, is_shared=True)
+    assert first.counter("seen") == 0
+
+
+def test_an_opener_whose_lock_was_taken_meanwhile_is_told_to_come_again(
+    mariadb: MariaDB, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = mariadb.new_database()
+    _open(database).close()
+    begin = Fence.open
+
+    def stand_still(*given: Any) -> None:
+        monkeypatch.setattr(Fence, "open", begin)
+        turn = Turn(parse_url(database))
+        stack.callback(turn.close)
+        while not turn.has_come():
+            time.sleep(0.1)
+        stack.callback(_open(database).close)
+        begin(*given)
+
+    monkeypatch.setattr(Fence, "open", stand_still)
+    with pytest.raises(NotReady):
+        _open(database)
+    with pytest.raises(InUse):  # by the one that took over
+        _open(database)
