@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import ssl
 import threading
 import time
@@ -30,6 +31,8 @@ from infosvc.wire.errors import NotReady
 from infosvc.wire.http_server import RETRY_AFTER, Handler, Reply, Server
 
 RELAY_SECONDS = 1.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+"""Seconds until a follower that could not take over tries again; twice as many each time."""
 LIVE = "/healthz"
 _REFUSED = ("/readyz", f"{API}/events")  # who asks for these wants to know whether this service is active, or stay
 _OF_ONE_CONNECTION = frozenset(
@@ -49,6 +52,7 @@ _OF_ONE_CONNECTION = frozenset(
 )
 _FORWARDED = "X-Forwarded-For"
 _RELAYED = "Nodewise-Relayed"  # what has this came from another service, which may follow this one
+_log = logging.getLogger(__name__)
 _FAILURES = (OSError, ValueError, HTTPException)  # a ValueError: a header that cannot be passed on
 
 
@@ -65,11 +69,12 @@ class Follower:
         self._server = _make_server(settings, host, self.port)
         self.url = active.url_of(host, self.port, settings)
 
-    def run(self) -> None:
-        """Answer until the turn has come, then let the port go."""
+    def run(self, pause: float = 0.0) -> None:
+        """Answer until the turn has come, at least for `pause` seconds, then let the port go."""
         thread = threading.Thread(target=self._server.serve_forever, args=(LOOK_SECONDS,), name="follower")
         thread.start()
         try:
+            time.sleep(pause)
             while not self._turn.has_come():
                 time.sleep(LOOK_SECONDS)
         finally:
@@ -107,23 +112,30 @@ class Relay:
 def open_in_turn(settings: Settings, host: str, port: int, say: Callable[[str], None], **how: Any) -> active.Server:
     """The active service, as soon as a database that it shares may be opened; until then this follows the other.
 
-    `say` is told what this does meanwhile. The errors are those of the Server.
+    `say` is told what this does meanwhile. The errors are those of the Server; a follower that cannot open the database
+    goes on, and says so.
     """
     if not settings.shared_with:
         return active.Server(settings, host, port, **how)
-    turn = Turn(parse_url(settings.database))
+    turn, follows, pause = Turn(parse_url(settings.database)), False, 0.0
     try:
         while True:
-            if not turn.has_come():
+            if pause or not turn.has_come():
                 follower = Follower(settings, host, port, turn)
-                port = follower.port
-                say(f"following {settings.shared_with}, listening on {follower.url}")
+                port, follows = follower.port, True
+                if not pause:
+                    say(f"following {settings.shared_with}, listening on {follower.url}")
                 with _garbage_taken():
-                    follower.run()
+                    follower.run(pause)
             try:
                 return active.Server(settings, host, port, **how)
             except InUse:  # the other one was quicker
-                continue
+                pause = 0.0
+            except NotReady as error:
+                if not follows:
+                    raise
+                pause = min(2 * pause or SHORTEST_PAUSE, LONGEST_PAUSE)
+                _log.warning("it is tried again in %g s: %s", pause, error)
     finally:
         turn.close()
 

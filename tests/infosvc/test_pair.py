@@ -281,7 +281,7 @@ def test_two_followers_of_each_other_answer_at_once(mariadb: MariaDB, stack: Exi
 
 
 @contextmanager
-def _forked(database: str, port: int, other: int, **settings_too: Any) -> Iterator[int]:
+def forked(database: str, port: int, other: int, **settings_too: Any) -> Iterator[int]:
     """A service of a pair in a process of its own; yields its pid."""
     pid = os.fork()
     if pid == 0:
@@ -302,14 +302,14 @@ def _forked(database: str, port: int, other: int, **settings_too: Any) -> Iterat
             os.waitpid(pid, 0)
 
 
-def _is_ready(url: str) -> bool:
+def is_ready(url: str) -> bool:
     with InfoClient(url, TOKEN, timeout=2.0, retries=0) as client, suppress(InfoError):
         client.agents_scheme()
         return True
     return False
 
 
-def _is_following(url: str) -> bool:
+def is_following(url: str) -> bool:
     with InfoClient(url, TOKEN, timeout=2.0, retries=0) as client:
         try:
             client.agents_scheme()
@@ -331,10 +331,10 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
 ) -> None:
     database, ports = mariadb.new_database(), (free_port(), free_port())
     first, second = (f"http://127.0.0.1:{port}" for port in ports)
-    pid = stack.enter_context(_forked(database, ports[0], ports[1]))
-    eventually(lambda: _is_ready(first))
-    stack.enter_context(_forked(database, ports[1], ports[0]))
-    eventually(lambda: _is_following(second))
+    pid = stack.enter_context(forked(database, ports[0], ports[1]))
+    eventually(lambda: is_ready(first))
+    stack.enter_context(forked(database, ports[1], ports[0]))
+    eventually(lambda: is_following(second))
     client, writers = InfoClient(first, TOKEN, timeout=60), Writers(first, 3)
     for name in range(NAMES):
         client.put_producer(Producer(f"x{name}", "x", 60.0))
@@ -369,10 +369,10 @@ def test_a_database_that_stood_still_leaves_one_service_active(
 ) -> None:
     database, ports = mariadb.new_database(), (free_port(), free_port())
     urls = [f"http://127.0.0.1:{port}" for port in ports]
-    stack.enter_context(_forked(database, ports[0], ports[1]))
-    eventually(lambda: _is_ready(urls[0]))
-    stack.enter_context(_forked(database, ports[1], ports[0]))
-    eventually(lambda: _is_following(urls[1]))
+    stack.enter_context(forked(database, ports[0], ports[1]))
+    eventually(lambda: is_ready(urls[0]))
+    stack.enter_context(forked(database, ports[1], ports[0]))
+    eventually(lambda: is_following(urls[1]))
     both = stack.enter_context(InfoClient(",".join(urls), TOKEN, timeout=60))
     both.put_producer(Producer("before", "x", 60.0))
     assert mariadb.process is not None
@@ -383,7 +383,7 @@ def test_a_database_that_stood_still_leaves_one_service_active(
         mariadb.process.send_signal(signal.SIGCONT)
     both.put_producer(Producer("after", "x", 60.0))
     assert [one.data_name for one in both.producers()] == ["after", "before"]
-    assert [_is_ready(url) for url in urls].count(True) == 1
+    assert [is_ready(url) for url in urls].count(True) == 1
 
 
 def _reads(url: str) -> bool:
@@ -399,10 +399,10 @@ def test_with_ack_fast_only_the_last_second_may_be_lost(
     database, ports = mariadb.new_database(), (free_port(), free_port())
     first, second = (f"http://127.0.0.1:{port}" for port in ports)
     fast = {"ack": Ack.FAST, "flush": FLUSH_SECONDS}
-    pid = stack.enter_context(_forked(database, ports[0], ports[1], **fast))
-    eventually(lambda: _is_ready(first))
-    stack.enter_context(_forked(database, ports[1], ports[0], **fast))
-    eventually(lambda: _is_following(second))
+    pid = stack.enter_context(forked(database, ports[0], ports[1], **fast))
+    eventually(lambda: is_ready(first))
+    stack.enter_context(forked(database, ports[1], ports[0], **fast))
+    eventually(lambda: is_following(second))
     client = InfoClient(first, TOKEN, timeout=60)
     client.put_producer(Producer("cpu", "x", 60.0))
     client.put_node("n1", "127.0.0.1:9")
@@ -414,7 +414,7 @@ def test_with_ack_fast_only_the_last_second_may_be_lost(
         acknowledged.append(time.monotonic())
     killed = time.monotonic()
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: _is_ready(second))
+    eventually(lambda: is_ready(second))
     [row] = InfoClient(second, TOKEN, timeout=60).data("cpu")
     assert acknowledged[int(row.data_value or 0)] > killed - 1.0
 
@@ -425,10 +425,10 @@ def test_a_service_that_ends_in_order_hands_over_at_once(
     database, port = mariadb.new_database(), free_port()
     second = f"http://127.0.0.1:{port}"
     with serving(database, shared_with=second) as first:
-        stack.enter_context(_forked(database, port, int(first.url.rpartition(":")[2])))
-        eventually(lambda: _is_following(second))
+        stack.enter_context(forked(database, port, int(first.url.rpartition(":")[2])))
+        eventually(lambda: is_following(second))
         first.client.put_producer(Producer("cpu", "x", 60.0))
-    eventually(lambda: _is_ready(second))
+    eventually(lambda: is_ready(second))
     assert [one.data_name for one in InfoClient(second, TOKEN).producers()] == ["cpu"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -10,18 +11,26 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from infosvc.settings import Clock
+from infosvc.http.follower import open_in_turn
+from infosvc.settings import Clock, Settings
 from infosvc.state import opening
 from infosvc.state.claim import CLAIM_SECONDS, Fence, Turn
 from infosvc.state.database import Database, parse_url
 from infosvc.state.single_instance import LOCK_NAME, InUse
+from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotReady
+from infosvc.wire.records import Producer
+from tests.infosvc.conftest import TOKEN
+from tests.infosvc.test_pair import forked, is_following, is_ready
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import ExitStack
 
     from sqlalchemy import Connection
+
+    from infosvc.http.server import Server
     from tests.infosvc.conftest import MariaDB
 
 SILENT_SECONDS = 1.0
@@ -153,3 +162,63 @@ def test_an_opener_whose_lock_was_taken_meanwhile_is_told_to_come_again(
         _open(database)
     with pytest.raises(InUse):  # by the one that took over
         _open(database)
+
+
+def test_a_follower_that_cannot_open_the_database_says_so_and_goes_on(
+    mariadb: MariaDB,
+    stack: ExitStack,
+    eventually: Callable[[Callable[[], bool]], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    database, port = mariadb.new_database(), free_port()
+    use, opened = f"USE {parse_url(database).database}", list["Server"]()
+    first = _open(database)
+    settings = Settings(database=database, token=TOKEN, shared_with=f"http://127.0.0.1:{free_port()}")
+    follows = threading.Thread(
+        target=lambda: opened.append(open_in_turn(settings, "127.0.0.1", port, lambda _said: None))
+    )
+    follows.start()
+    client = stack.enter_context(InfoClient(f"http://127.0.0.1:{port}", TOKEN, retries=0))
+    eventually(lambda: _is_away(client))
+    mariadb.sql(use, "RENAME TABLE t_History TO t_Lost")
+    first.close()
+    eventually(lambda: sum("it is tried again in " in line for line in caplog.messages) > 1)
+    eventually(lambda: _is_away(client))
+    assert any("lacks t_History" in line for line in caplog.messages)
+    mariadb.sql(use, "RENAME TABLE t_Lost TO t_History")
+    follows.join(60)
+    [server] = opened
+    serves = threading.Thread(target=server.run)
+    serves.start()
+    stack.callback(serves.join)
+    stack.callback(server.stop)
+    assert client.producers() == []
+
+
+def _is_away(client: InfoClient) -> bool:
+    """Whether a follower says that it only follows, and the other one does not answer."""
+    try:
+        client.producers()
+    except InfoError as error:
+        return isinstance(error, NotReady) and "this service only follows it" in error.message
+    return False
+
+
+def test_a_follower_outlives_its_database(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    database, ports = mariadb.new_database(), (free_port(), free_port())
+    urls = [f"http://127.0.0.1:{port}" for port in ports]
+    stack.enter_context(forked(database, ports[0], ports[1]))
+    eventually(lambda: is_ready(urls[0]))
+    follower = stack.enter_context(forked(database, ports[1], ports[0]))
+    eventually(lambda: is_following(urls[1]))
+    mariadb.kill()
+    try:
+        time.sleep(2 * CLAIM_SECONDS)
+        assert not any(map(is_ready, urls))
+    finally:
+        mariadb.start()
+    with InfoClient(",".join(urls), TOKEN, timeout=60) as both:
+        both.put_producer(Producer("after", "x", 60.0))
+    assert os.waitpid(follower, os.WNOHANG) == (0, 0), "it has ended"
