@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
 import secrets
@@ -14,6 +15,8 @@ from infosvc.wire.answers import AuditEntry
 from infosvc.wire.errors import InvalidInput
 
 FILE = "audit.key"  # beside the token file
+NUMBER = "audit_key"
+"""Counter in the database that tells the key of whoever opened it last from others."""
 _TEXT = re.compile(r"(\d{1,18}) (k?[0-9a-f]{63,64}) ([0-9a-f]{64})\s*")
 
 
@@ -46,11 +49,27 @@ def read_key(path: Path) -> AuditKey | None:
 def refuse_missing(path: Path) -> None:
     """InvalidInput when the file is missing whose key another service of the same database has."""
     if not path.exists():
-        raise InvalidInput(
-            f"the audit log of the other service of this database is sealed with a key that is not in {path.parent}",
-            "audit_key",
-            remedy=f"copy audit.key and token from the folder of that service's token file to {path.parent}",
-        )
+        raise _refused(f"with a key that is not in {path.parent}", path.parent)
+
+
+def refuse_other(path: Path, number: int | None) -> None:
+    """InvalidInput when the file has another key than the service that stored `number`; None is for none that did."""
+    key = read_key(path)
+    if key is not None and number not in (None, number_of(key.secret)):
+        raise _refused(f"with another key than the one in {path}", path.parent)
+
+
+def _refused(how: str, folder: Path) -> InvalidInput:
+    return InvalidInput(
+        f"the audit log of the other service of this database is sealed {how}",
+        "audit_key",
+        remedy=f"copy audit.key and token from the folder of that service's token file to {folder}",
+    )
+
+
+def number_of(secret: bytes) -> int:
+    """What tells a key from others, and tells nobody the key."""
+    return int.from_bytes(hmac.digest(secret, b"which key this is", "sha256")[:7], "big")
 
 
 def key_from(path: Path, newest: AuditEntry | None) -> AuditKey:

@@ -8,7 +8,7 @@ from pathlib import Path
 from flask import Flask
 
 from infosvc.access.audit import WITH_KEY, AuditLog
-from infosvc.access.audit_key import key_from, refuse_missing
+from infosvc.access.audit_key import NUMBER, key_from, number_of, refuse_missing, refuse_other
 from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import PART_FOR_STRANGERS, PIECE_BYTES, BodyLimit
 from infosvc.access.noted_calls import NotedCalls
@@ -27,6 +27,7 @@ from infosvc.management.watchdog import Watchdog
 from infosvc.posting.postman import Postman
 from infosvc.settings import Clock, Settings
 from infosvc.state.database import Database, parse_url
+from infosvc.state.transaction import Transaction
 from infosvc.state.views import Latest
 from infosvc.state.writer import Writer
 from infosvc.tasks.archives import Archives
@@ -73,7 +74,7 @@ class Components:
         store = Database(parse_url(settings.database), clock, bool(settings.shared_with))
         try:
             latest = Latest(*store.load(), settings, clock)
-            audit_log = _audit_log(settings, latest)
+            audit_log = _audit_log(settings, latest, store)
         except BaseException:
             store.close()
             raise
@@ -127,14 +128,22 @@ class Components:
         self.store.close()
 
 
-def _audit_log(settings: Settings, latest: Latest) -> AuditLog:
+def _audit_log(settings: Settings, latest: Latest, store: Database) -> AuditLog:
     """The log, sealed with the key in the file that the settings name; without one, with plain hashes."""
     if settings.audit_key is None:
         return AuditLog()
     file, newest = Path(settings.audit_key), latest.configuration.audit.get("last")
-    if settings.shared_with and newest is not None and newest.hash.startswith(WITH_KEY):
-        refuse_missing(file)  # a key of its own would seal what the other service cannot check
-    return AuditLog(key_from(file, newest).secret)
+    if settings.shared_with:  # a key of its own would seal what the other service cannot check
+        if newest is not None and newest.hash.startswith(WITH_KEY):
+            refuse_missing(file)
+        refuse_other(file, latest.configuration.counters.get(NUMBER))
+    secret = key_from(file, newest).secret
+    if latest.configuration.counters.get(NUMBER) != (number := number_of(secret)):
+        told = Transaction(latest.configuration, latest.current_values)
+        told.put("counters", (NUMBER,), number)
+        store.save(told)
+        latest.configuration = told.configuration
+    return AuditLog(secret)
 
 
 def _folder(settings: Settings, store: Database) -> Path | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from socket import AF_INET6
 from typing import Any
 
-from infosvc.access.audit_key import refuse_missing
+from infosvc.access.audit_key import NUMBER, refuse_missing, refuse_other
 from infosvc.http import server as active
 from infosvc.settings import Settings
 from infosvc.state.claim import LOOK_SECONDS, Turn
@@ -63,6 +63,7 @@ class Follower:
         """Take the port (0: a free one); InvalidInput when it cannot be had, or the other one's key is not here."""
         if settings.audit_key is not None:
             refuse_missing(Path(settings.audit_key))
+            refuse_other(Path(settings.audit_key), turn.stored(NUMBER))
         with active.listen(host, port, settings.unread_seconds) as listener:
             self.port = listener.getsockname()[1]
         self._turn = turn

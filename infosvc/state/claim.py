@@ -184,6 +184,15 @@ class Turn:
         self._complains = False
         return has_come
 
+    def stored(self, name: str) -> int | None:
+        """A number that the active service has stored; None without it, or while the server does not answer."""
+        try:
+            with self._engine.connect() as connection:
+                found: int | None = connection.scalar(select(_meta.value).where(_meta.name == name))
+                return found
+        except SQLAlchemyError:
+            return None
+
     def close(self) -> None:
         """Look no more."""
         self._engine.dispose()

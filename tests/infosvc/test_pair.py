@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
+from infosvc.access.audit_key import key_from
 from infosvc.commands.serve import FLUSH_SECONDS, serve
 from infosvc.http.follower import Follower, open_in_turn
 from infosvc.settings import Ack, Clock, Settings
@@ -457,6 +458,28 @@ def test_one_of_a_pair_takes_over_with_the_key_of_the_other_one_only(mariadb: Ma
     ):
         pass
     assert not keys[1].exists()
+
+
+def test_a_follower_with_another_key_than_the_active_one_is_refused_at_its_start(
+    mariadb: MariaDB, stack: ExitStack, tmp_path: Path
+) -> None:
+    database = mariadb.new_database()
+    keys = [tmp_path / name / "audit.key" for name in ("first", "second")]
+    for key in keys:
+        key.parent.mkdir()
+    key_from(keys[1], None)
+    active: Served = stack.enter_context(serving(database, shared_with="http://127.0.0.1:9", audit_key=str(keys[0])))
+    settings = Settings(database=database, token=TOKEN, shared_with=active.url, audit_key=str(keys[1]))
+    said = f"with another key than the one in {keys[1]}: copy audit.key and token .* to {keys[1].parent}"
+    with pytest.raises(InvalidInput, match=said):
+        open_in_turn(settings, "127.0.0.1", 0, lambda _said: None)
+    stack.close()  # and whoever comes second is, too
+    with pytest.raises(InvalidInput, match=said):
+        open_in_turn(settings, "127.0.0.1", 0, lambda _said: None)
+    with serving(database, audit_key=str(keys[1])):  # one of its own may begin with a key of its own
+        pass
+    with serving(database, shared_with="http://127.0.0.1:9", audit_key=str(keys[1])):
+        pass
 
 
 @pytest.mark.parametrize(
