@@ -83,7 +83,7 @@ class DockerBox(Box):
         if not self._is_use_told.wait(USE_SECONDS) or self._done.is_set() or self._use is None:
             return None
         used, pids = self._use
-        return used if pids is None else self._network.counted(used, pids)
+        return used if pids is None else self._network.total(used, pids)
 
     def end(self, grace: float) -> Ended:
         """The program gets SIGTERM, all its processes SIGKILL."""

@@ -23,7 +23,7 @@ class NetworkUse:
         self._received = self._sent = 0
         self._has_looked = False
 
-    def counted(self, used: Use, pids: Iterable[int]) -> Use:
+    def total(self, used: Use, pids: Iterable[int]) -> Use:
         """The same use with what these processes have received and sent; without it where the kernel does not tell.
 
         A connection that several of them have counts once.

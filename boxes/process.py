@@ -71,7 +71,7 @@ class ProcessBox(Box):
         if terminals is None:
             return None
         used = together([self._kept.use(), *terminals.uses()])
-        return self._network.counted(used, [*self._kept.processes(), *terminals.processes()])
+        return self._network.total(used, [*self._kept.processes(), *terminals.processes()])
 
     def end(self, grace: float) -> Ended:
         """The program and all its processes get the signals."""

@@ -184,7 +184,7 @@ def connected(peer: None) -> Iterator[None]:
 def test_a_look_that_misses_a_process_does_not_have_it_counted_twice() -> None:
     network, own = NetworkUse(), [os.getpid()]
 
-    looks = [network.counted(NOTHING, pids).received_bytes for pids in (own, [], own, own)]
+    looks = [network.total(NOTHING, pids).received_bytes for pids in (own, [], own, own)]
 
     assert looks == [MB + 1] * 4
 
@@ -199,15 +199,15 @@ def test_nothing_is_told_where_the_kernel_does_not_count_or_refuses(monkeypatch:
 
     with monkeypatch.context() as older:
         older.setattr("boxes.sockets._COUNTED", longer)
-        assert network.counted(NOTHING, [os.getpid()]) == NOTHING
+        assert network.total(NOTHING, [os.getpid()]) == NOTHING
     with monkeypatch.context() as closed:
         closed.setattr("boxes.sockets.socket.socket", refuse)
-        assert network.counted(NOTHING, [os.getpid()]) == NOTHING
-        assert NetworkUse().counted(NOTHING, []) == NOTHING, "no 0 of which nobody knows that it is true"
+        assert network.total(NOTHING, [os.getpid()]) == NOTHING
+        assert NetworkUse().total(NOTHING, []) == NOTHING, "no 0 of which nobody knows that it is true"
     with monkeypatch.context() as unknown:
         unknown.setattr("boxes.sockets.socket.IPPROTO_TCP", 200)  # the kernel says only at the end that it has none
-        assert NetworkUse().counted(NOTHING, []) == NOTHING
-    assert network.counted(NOTHING, [os.getpid()]).received_bytes == MB + 1
+        assert NetworkUse().total(NOTHING, []) == NOTHING
+    assert network.total(NOTHING, [os.getpid()]).received_bytes == MB + 1
 
 
 def as_stranger(*words: str, **environment: str) -> str:
