@@ -9,7 +9,6 @@ manifests/NAME/HEX.asked                         the digest of what was made, by
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -22,7 +21,8 @@ from environments.manifest import Manifest
 from environments.reference import Reference, version_key
 from environments.remembered import Remembered
 from hadoop.client.append_stream import chunks
-from hadoop.client.filesystem import SPREAD_BYTES, FileSystem
+from hadoop.client.drafts import clear_old
+from hadoop.client.filesystem import SPREAD_BYTES, FileSystem, draft_of
 from hadoop.errors import HadoopError
 
 FOLDER = "/nodewise/env"
@@ -107,6 +107,7 @@ class Store:
         self._filesystem.exchange(self._path(manifest.name, manifest.digest), manifest.to_bytes())
         self._filesystem.exchange(f"{folder}/{asked}{_ASKED}", manifest.digest.encode())
         self.point(manifest)
+        self._clear(manifest.name)
 
     def point(self, manifest: Manifest) -> None:
         """Let its version mean this manifest from now on, which is there."""
@@ -193,7 +194,13 @@ class Store:
                 self._filesystem.delete(path)
         for path in [*(self._path(name, digest) for digest in sorted(gone)), *unneeded]:
             self._filesystem.delete(path)
+        self._clear(name)
         return unneeded
+
+    def _clear(self, name: str) -> None:
+        """Delete what somebody who was killed has left half written."""
+        for folder in (f"{self._folder}/blobs", f"{self._folder}/manifests/{name}"):
+            clear_old(self._filesystem, folder)
 
     def _digests(self, folder: str) -> set[str]:
         """Of the manifests in the folder of a name, also of those that no version means."""
@@ -220,7 +227,7 @@ class Store:
 
     def _write(self, path: str, file: Path, progress: Progress) -> None:
         """Beside the final name, so that nobody ever sees half of it."""
-        draft = f"{path}.{secrets.token_hex(4)}"
+        draft = draft_of(path)
         try:
             with self._filesystem.open_writer(draft, block_bytes=SPREAD_BYTES) as write, file.open("rb") as content:
                 while piece := content.read(_PIECE_BYTES):

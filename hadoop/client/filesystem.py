@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ class FileSystem:
 
     def exchange(self, name: str, content: bytes) -> None:
         """Write a whole file in one step: whoever reads it meanwhile has an older one, or all of this one."""
-        draft = f"{name}.{secrets.token_hex(4)}"
+        draft = draft_of(name)
         try:
             self.write(draft, content)
             self.rename(draft, name, overwrite=True)
@@ -136,6 +137,11 @@ class FileSystem:
                 Entry(str(one.getPath().getName()), int(one.getLen()), int(one.getModificationTime()) / 1000)
                 for one in statuses
             ]
+
+    def touch(self, name: str) -> None:
+        """Let a file have changed now; renaming alone does not tell."""
+        with java_errors(f"changing the time of {name}", REMEDY):
+            self.java.setTimes(self.path(name), int(time.time() * 1000), -1)
 
     def amount(self, name: str) -> Amount:
         """How many files and bytes there are."""
@@ -201,6 +207,11 @@ class FileSystem:
         """Delete a file or a whole folder; nothing happens when there is none."""
         with java_errors(f"deleting {name}", REMEDY):
             self.java.delete(self.path(name), True)
+
+
+def draft_of(name: str) -> str:
+    """A name beside that of a file, which no other has; see hadoop.client.drafts."""
+    return f"{name}.{secrets.token_hex(4)}"
 
 
 def _write(stream: Any, content: bytes) -> None:

@@ -71,6 +71,20 @@ stream.close()
 MADE = (
     BEGIN + "found = [fs.make_folder('/make/open', 0o777), fs.make_folder('/make/open'), fs.make_folder('/make/b/c')]"
 )
+DRAFTS = (
+    BEGIN
+    + """
+from hadoop.client.drafts import clear_old, draft_of
+old, put_away = draft_of('/draft/a'), draft_of('/draft/b')
+for name in (old, put_away):
+    fs.write(name, b'half')
+    fs.java.setTimes(fs.path(name), 1, -1)
+fs.touch(put_away)
+clear_old(fs, '/draft')
+clear_old(fs, '/nowhere')
+found = [fs.exists(name) for name in (old, put_away)]
+"""
+)
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +162,7 @@ def test_a_folder_keeps_its_mode_when_made_again_without_one(scripts: Scripts, h
 
 def test_of_a_file_whose_writer_has_not_closed_it_what_has_arrived_is_read(scripts: Scripts) -> None:
     assert scripts.find(CUT_OFF) == [3, "arrived"]
+
+
+def test_only_drafts_that_nobody_has_touched_for_a_day_are_cleared(scripts: Scripts) -> None:
+    assert scripts.find(DRAFTS) == [False, True]

@@ -80,6 +80,10 @@ class Folder:
             raise HadoopError(f"{target} exists")
         self.path(source).rename(self.path(target))
 
+    def touch(self, name: str) -> None:
+        self._check_there(name)
+        self.path(name).touch()
+
     def delete(self, name: str) -> None:
         self.path(name).unlink(missing_ok=True)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import tarfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,11 +16,14 @@ import pytest
 
 from boxes.box import BoxError
 from boxes.broker.images import checked, image_of
+from environments.store import Store
+from hadoop.client.drafts import OLD_SECONDS, clear_old
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
 from jobs.errors import JobError
 from jobs.kinds.task import image_store
 from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs
+from tests.jobs.kept_environments import keep_environment
 from tests.jobs.kept_images import HOME, Folder, configuration_of, digest, lay_out, pack, played_hdfs, save
 
 OWNERS = f"{HOME}/.nodewise"
@@ -67,6 +73,48 @@ def test_an_image_takes_the_layers_along_that_no_other_has(hdfs: FileSystem, tmp
     with pytest.raises(JobError, match=f"there is no image {first}"):
         image_store.check_there(hdfs, first)
     assert image_store.find(hdfs, OWNERS, first) is None
+
+
+DRAFTS = [
+    *(f"{OWNERS}/images/{folder}sha256-aa.tar.zst.0123abcd" for folder in ("", "blobs/", "parts/")),
+    *(f"/nodewise/env/{folder}.0123abcd" for folder in ("blobs/sha256-aa.sqfs", "manifests/words/1.version")),
+]
+
+
+def leave(hdfs: FileSystem, drafts: list[str], age: float) -> None:
+    """As somebody does who was killed so many seconds ago."""
+    for name in drafts:
+        hdfs.write(name, b"half")
+        os.utime(cast("Folder", hdfs).path(name), (time.time() - age,) * 2)
+
+
+def test_what_somebody_who_was_killed_has_left_goes_a_day_later(hdfs: FileSystem, tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    words.mkdir()
+    image, manifest = add(hdfs, tmp_path / "a.tar", BASE).image, keep_environment(hdfs, tmp_path, {"/opt/words": words})
+    store = Store(hdfs)
+    changes: list[tuple[Callable[[], object], list[str]]] = [
+        (lambda: image_store.add(hdfs, tmp_path / "a.tar", "a"), DRAFTS[:3]),
+        (lambda: image_store.remove(hdfs, image.id), DRAFTS[:3]),
+        (lambda: store.add(manifest, "asked"), DRAFTS[3:]),
+        (lambda: store.remove(manifest), DRAFTS[3:]),
+    ]
+    for change, drafts in changes:
+        leave(hdfs, drafts, OLD_SECONDS + 1)
+        leave(hdfs, drafts[:1], OLD_SECONDS - 600)
+        change()
+        assert [*map(hdfs.exists, drafts)] == [True] + [False] * len(drafts[1:])
+
+
+def test_what_is_put_away_only_now_is_not_left_from_yesterday(hdfs: FileSystem, tmp_path: Path) -> None:
+    add(hdfs, tmp_path / "a.tar", BASE)
+    folder = f"{OWNERS}/images/blobs"
+    for name in blobs(hdfs):
+        os.utime(cast("Folder", hdfs).path(f"{folder}/{name}"), (0, 0))
+    away = image_store.blobs_of(hdfs)._put_away(())
+    clear_old(hdfs, folder)
+    assert away
+    assert all(map(hdfs.exists, away.values()))
 
 
 @pytest.mark.parametrize("packing", ["", "+gzip", "+zstd"])

@@ -30,9 +30,11 @@ from boxes.broker.order import Refusal
 from environments.errors import EnvError
 from environments.image_files import ImageFiles, read_image
 from environments.zstd import Pieces
+from hadoop.client.drafts import clear_old
 from hadoop.client.filesystem import FileSystem
 from hadoop.errors import HadoopError
 from jobs.errors import JobError
+from jobs.kinds.task.images import layer_blobs, part_layers
 from jobs.kinds.task.images.layer_blobs import Damaged, LayerBlobs, Needed, read_there
 from jobs.kinds.task.images.part_layers import PartLayers
 from jobs.kinds.task.images.pull_server import PulledImage, PullServer
@@ -177,6 +179,7 @@ def keep(filesystem: FileSystem, kept: KeptImage, configuration: bytes, sizes: S
         _delete_all_of(filesystem, folder, kept.id)
         raise JobError("somebody has removed the image meanwhile", remedy="add it again")
     filesystem.delete(_archive(folder, kept.id))
+    _clear(filesystem, folder)
     return kept
 
 
@@ -227,6 +230,14 @@ def remove(filesystem: FileSystem, image: str) -> None:
     _delete_all_of(filesystem, folder, image)
     digests = blobs_of(filesystem).remove_unneeded(lambda: _find_needed(filesystem, folder))
     part_layers_of(filesystem).remove_unneeded(digests)
+    _clear(filesystem, folder)
+
+
+def _clear(filesystem: FileSystem, folder: str) -> None:
+    """Delete what somebody who was killed has left, half written or put away."""
+    place = f"{folder}/{FOLDER}"
+    for one in (place, f"{place}/{layer_blobs.FOLDER}", f"{place}/{part_layers.FOLDER}"):
+        clear_old(filesystem, one)
 
 
 def _delete_all_of(filesystem: FileSystem, folder: str, image: str) -> None:

@@ -7,14 +7,13 @@ blobs/sha256-HEX.tar.zst    a layer
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from typing import IO, NamedTuple
 
 from environments.zstd import Pieces, Write, compressing, unpacking
 from hadoop.client.append_stream import chunks
-from hadoop.client.filesystem import SPREAD_BYTES, FileSystem
+from hadoop.client.filesystem import SPREAD_BYTES, FileSystem, draft_of
 from hadoop.errors import HadoopError
 from jobs.errors import JobError
 
@@ -70,7 +69,7 @@ class LayerBlobs:
         if self.has_layer(digest):
             return _pass_on(content, digest, lambda _: None)
         self._filesystem.make_folder(self._folder)
-        draft = f"{self.layer(digest)}.{secrets.token_hex(4)}"
+        draft = draft_of(self.layer(digest))
         try:
             with self._filesystem.open_writer(draft, block_bytes=SPREAD_BYTES) as write, compressing(write) as pack:
                 size = _pass_on(content, digest, pack)
@@ -129,8 +128,9 @@ class LayerBlobs:
         for one in self._filesystem.entries(self._folder):
             path = f"{self._folder}/{one.name}"
             if path not in needed and one.name.count(".") in (0, 2):  # no draft
-                draft = f"{path}.{secrets.token_hex(4)}"
+                draft = draft_of(path)
                 try:
+                    self._filesystem.touch(path)  # so that it is no old draft, which others may delete
                     self._filesystem.rename(path, draft)
                 except HadoopError:
                     if self._filesystem.exists(path):
