@@ -9,6 +9,10 @@ _UNFETCHED = re.compile(r"Failed to download resource \{ \{ ([^\s,]+), [^\n]*\} 
 _EXCEPTION = re.compile(r"\s*(Caused by: )?(?:\[[^]]*\])?(?:[a-z]\w*\.)+([\w$]+(?:Exception|Error)): (.+)")
 _IN_A_STACK = re.compile(r"^\s*at |\d\)\s*$|\(Native Method\)\s*$|^\s*\.\.\. \d+ more")
 """What a line of a stack begins or ends with, which may lack its beginning."""
+_MISSING = re.compile(
+    r"^(?:\S*/)?bash: (?:line \d+: )?(\S+): (?:No such file or directory|command not found)$", re.MULTILINE
+)
+_NOT_FOUND = re.compile(r"exit code:? 127\b", re.IGNORECASE)
 
 
 def find_unfetched(diagnostics: str) -> str:
@@ -20,6 +24,16 @@ def find_unfetched(diagnostics: str) -> str:
     """
     match = _UNFETCHED.search(diagnostics)
     return f"its node cannot fetch {PurePosixPath(match[1]).name}: {match[2].strip()}" if match else ""
+
+
+def find_missing(diagnostics: str) -> str:
+    r"""Which program a node does not have, "" where that is not what has ended a container.
+
+    >>> find_missing("[now]Exit code: 127\nLast 4096 bytes of stderr :\nbash: line 1: /a/python: command not found")
+    '/a/python'
+    """
+    match = _MISSING.search(diagnostics) if _NOT_FOUND.search(diagnostics) else None
+    return match[1] if match else ""
 
 
 def find_cause(diagnostics: str) -> str:

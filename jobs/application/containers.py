@@ -11,6 +11,7 @@ from hadoop.client.told import tell_end
 from hadoop.errors import HadoopError
 from jobs.application.coordinator import Container, End, Role, Seat, Then
 from jobs.application.exits import Exit, exit_of
+from jobs.application.package import tell_missing
 from jobs.errors import JobError
 from jobs.reports.report import Failure
 
@@ -225,7 +226,8 @@ class Containers:
         place, container = self._holder(ended.container_id)
         if place is None or container is None:
             return  # released by us, or of an earlier attempt and of no use
-        reason = self._reasons.get(ended.container_id) or tell_end(ended.diagnostics)
+        said = tell_missing(ended.diagnostics) or tell_end(ended.diagnostics)
+        reason = self._reasons.get(ended.container_id) or said
         kind = exit_of(ended.exit_status)
         if kind is Exit.NODE_LOST and place.seat.node_name in self._unhealthy:
             kind = Exit.DISK  # YARN takes the node's containers away before it would say so of one of them

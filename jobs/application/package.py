@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from hadoop.client.told import find_missing
 from hadoop.installation import ROOT, worker_environment
 from jobs.errors import JobError
 
@@ -31,6 +32,22 @@ def check_python(python: str, has_environment: bool) -> None:
             "this cluster's workers have no Python of their own",
             remedy="name an environment with --env NAME@VERSION, `nodewise env list` shows those that there are",
         )
+
+
+def name_python(python: str) -> str:
+    """What a worker's Python is called in a sentence."""
+    return "the worker's Python" if python == NO_PYTHON else python
+
+
+def tell_missing(diagnostics: str) -> str:
+    """What to do about a Python that a container's node does not have, "" where that is not what has ended it."""
+    program = find_missing(diagnostics)
+    if not PurePosixPath(program).name.startswith("python"):
+        return f"its node has no {program}" if program else ""
+    return (
+        f"its node has no {program}: name a Python of the nodes with --worker-python, or an environment with --env "
+        "NAME@VERSION"
+    )
 
 
 def code_zip() -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hadoop.installation import ROOT
-from jobs.application.package import NO_PYTHON
+from jobs.application.package import name_python
 from jobs.commands.options import progress_console
 from jobs.errors import JobError
 
@@ -46,8 +46,9 @@ def _lines(python: str, words: Sequence[str], variables: Mapping[str, str]) -> I
         try:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True, env=environment)
         except OSError as error:
-            named = "the worker's Python" if python == NO_PYTHON else python
-            raise JobError(f"{named} cannot be started ({error.strerror})", remedy="name a --worker-python") from None
+            raise JobError(
+                f"{name_python(python)} cannot be started ({error.strerror})", remedy="name a --worker-python"
+            ) from None
         with process:
             try:
                 yield from map(json.loads, process.stdout or ())

@@ -268,6 +268,16 @@ def test_a_container_with_too_little_memory_is_told_apart(site: Site, tmp_path: 
     assert "memory kill" in done.stdout + done.stderr
 
 
+def test_a_python_that_the_nodes_do_not_have_is_told_with_what_to_do(site: Site) -> None:
+    done = site.submit("hdfs:///out/without", "--engine", "onnx", "--worker-python", "/no/such/python")
+
+    assert done.returncode == 1
+    assert (
+        "its node has no /no/such/python: name a Python of the nodes with --worker-python, "
+        "or an environment with --env NAME@VERSION" in done.stderr
+    )
+
+
 def test_an_operator_s_own_collector_runs_under_its_own_absolute_path(site: Site) -> None:
     script = EXAMPLES / "getCpuUsage.sh"
     put = ["producer", "put", "getCpuUsage", "--cmd", str(script), "--time-max", "1", "--ttl", "60", "--unit", "ratio"]

@@ -177,6 +177,25 @@ def test_ends_are_told_apart_and_the_node_is_asked_again(scene: Scene, status: i
     assert scene.session.asked[-1] == (3, "a")
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (
+            "/opt/worker/bin/python",
+            "its node has no /opt/worker/bin/python: name a Python of the nodes with --worker-python, "
+            "or an environment with --env NAME@VERSION",
+        ),
+        ("convert", "its node has no convert"),
+    ],
+)
+def test_a_program_that_a_node_does_not_have_is_named(scene: Scene, program: str, said: str) -> None:
+    stderr = f"Last 4096 bytes of stderr :\n/bin/bash: line 1: {program}: No such file or directory\n\n"
+    diagnostics = f"[now]Exception from container-launch.\nContainer id: c\nExit code: 127\n\n{stderr}"
+    scene.end(scene.grant("a"), 127, diagnostics)
+    scene.end(scene.grant("b"), 1, diagnostics.replace("127", "1"))
+    assert [one.said for one in scene.failures] == [said, "[now]Exception from container-launch."]
+
+
 def test_a_node_that_calls_itself_unhealthy_has_a_failed_disk(scene: Scene) -> None:
     given = scene.grant("a")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hadoop.installation import ROOT
-from jobs.application.package import NO_PYTHON
+from jobs.application.package import name_python
 from jobs.engines.class_names import check_labels, read_labels
 from jobs.engines.network import NAMED, Network, network_named
 from jobs.engines.parameters import CLASSES, parameters
@@ -31,7 +31,7 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
     try:
         answer = _answer(python, json.dumps(body))
     except OSError as error:
-        named = "the worker's Python" if python == NO_PYTHON else python
+        named = name_python(python)
         if network.graph is not None:
             raise JobError(
                 (f"{named} cannot be started ({error.strerror}), and it checks models before they are submitted"),
