@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +40,12 @@ class _Values:
         return find(latest().configuration, g.caller.owners, task_id).task
 
 
-def board_calls(home: Path) -> CallGroup:
-    """Those calls, with events of jobs; `home` is where `nodewise cluster up` keeps its site files."""
-    board = make_board(home, _Values(), record_call)
+def board_calls(home: Path, open_paths: Sequence[str] = ()) -> CallGroup:
+    """Those calls, with events of jobs; `home` is where `nodewise cluster up` keeps its site files.
+
+    With Kerberos, every caller sees the `open_paths` of HDFS as the service does.
+    """
+    board = make_board(home, _Values(), record_call, open_paths)
     made = tuple(Route(f"{PREFIX}{one.rule}", one.name, view, one.role, one.method) for one, view in board.routes)
 
     def look() -> ClusterFacts:
@@ -55,7 +58,7 @@ def _failed(known: Known) -> FailedJob:
     application = known.application
     why = application.diagnostics or "no reason is known"
     said = f"{application.name} of {known.user} failed: {why}"[:LONGEST_REASON]
-    return FailedJob(application.application_id, known.finished_at or 0.0, said)
+    return FailedJob(application.application_id, known.finished_at or 0.0, said, known.only_for)
 
 
 def _document() -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infosvc.commands.serve import serve as service
+from infosvc.wire.errors import InvalidInput
 
 if TYPE_CHECKING:
     from infosvc.http.api.call_group import CallGroup
@@ -30,6 +31,25 @@ SUBMIT = (
     ),
 )
 
+OPEN_PATHS = click.Option(
+    ["--open-path", "open_paths"],
+    multiple=True,
+    callback=lambda _context, _option, paths: tuple(map(_check_path, paths)),
+    help="Folder of HDFS that every caller sees, as this user sees it, where Hadoop has Kerberos; may stand several "
+    "times.  [none]",
+    metavar="FOLDER",
+)
+
+
+def _check_path(path: str) -> str:
+    """A folder as HDFS calls it."""
+    from jobs.dashboard.sources.hdfs import plain_path  # which `serve --help` need not pay for
+
+    try:
+        return plain_path(path)
+    except InvalidInput as error:
+        raise click.BadParameter(str(error)) from error
+
 
 def _check_alone(url: str | None) -> str | None:
     """The submitter asks its own service only: if that one stands still, the submitter beside the other one goes on."""
@@ -39,11 +59,13 @@ def _check_alone(url: str | None) -> str | None:
 
 
 @click.pass_context
-def _serve(ctx: click.Context, /, submit: bool, submit_url: str | None, **given: Any) -> None:
+def _serve(
+    ctx: click.Context, /, submit: bool, submit_url: str | None, open_paths: tuple[str, ...], **given: Any
+) -> None:
     def board() -> list[CallGroup]:
         from nodewise.board import board_calls  # what it needs of Flask and of jobs, `serve --help` need not pay for
 
-        return [board_calls(ctx.obj)]
+        return [board_calls(ctx.obj, open_paths)]
 
     def start_submitter(url: str, token_file: Path) -> None:
         from nodewise.submitting import SubmitterProcess
@@ -54,4 +76,4 @@ def _serve(ctx: click.Context, /, submit: bool, submit_url: str | None, **given:
     ctx.invoke(service, others=board, **beside, **given)
 
 
-serve = click.Command("serve", callback=_serve, params=[*service.params, *SUBMIT], help=service.help)
+serve = click.Command("serve", callback=_serve, params=[*service.params, *SUBMIT, OPEN_PATHS], help=service.help)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,8 @@ LIMITS = Limits(connect=2.0, silence=10.0)
 """`size_bytes` is that of a file that is read whole into the service, or of a folder of 150,000 files."""
 _BEYOND = "after EOF"
 """Of what a DataNode says to whoever asks beyond the end of a file."""
+_NO_PROXY = "AuthorizationException"
+"""Of Hadoop, where somebody asks for others who may not."""
 CONNECTIONS = 8
 """So many are kept open between two calls."""
 
@@ -29,19 +32,33 @@ class Refused(HadoopError):
         self.reason = reason
 
 
+class NotProxy(Refused):
+    """HDFS does not let whoever asks it ask for somebody else."""
+
+
 class WebHdfs:
     """The HDFS whose NameNode is at an address, of several the active one, as `user` sees it.
 
     With Kerberos it is seen as by the owner of the ticket, or of the token of a container. Any number of threads may
-    ask. Every method raises HadoopError.
+    ask. Every method raises HadoopError. `called` is what refusals call the user.
     """
 
-    def __init__(self, address: Addresses, user: str, limits: Limits | None = None) -> None:
-        self._user = user
+    def __init__(self, address: Addresses, user: str, limits: Limits | None = None, called: str = "") -> None:
+        self._called = called or user
         token = delegation.find_token()
         self._shown = {"delegation": token} if token else {"user.name": user}
         self._limits = limits or LIMITS
         self._pages = Pages("NameNode", address, self._limits, kept=CONNECTIONS)
+
+    def seen_by(self, user: str) -> WebHdfs:
+        """The same HDFS, over the same connections, as a user sees it for whom the owner of the ticket asks (doAs).
+
+        Its methods raise NotProxy where Hadoop does not know that owner as a proxy user.
+        """
+        made = copy.copy(self)
+        made._called = user
+        made._shown = {"doas": user}  # and no token, with which HDFS passes over this name
+        return made
 
     def home(self) -> str:
         """The user's own folder."""
@@ -123,13 +140,21 @@ class WebHdfs:
         if answer.status == 404:
             raise NotKnown(f"{path} is not in HDFS", remedy="check the path, `hdfs:///` begins at the root")
         if answer.status >= 300:
-            raise Refused(path, self._user, _reason(answer))
+            kind = NotProxy if _remote(answer).get("exception") == _NO_PROXY else Refused
+            raise kind(path, self._called, _reason(answer))
         return answer
 
 
 def _reason(answer: Answer) -> str:
     """The first line of what the NameNode says, which is JSON if it is the NameNode's."""
+    message = _remote(answer).get("message")
+    return str(message).partition("\n")[0] if message else said(answer)
+
+
+def _remote(answer: Answer) -> dict[str, Any]:
+    """What Hadoop says of its exception; nothing where somebody else answers."""
     try:
-        return str(json.loads(answer.content)["RemoteException"]["message"]).partition("\n")[0]
+        found = json.loads(answer.content)["RemoteException"]
     except (ValueError, KeyError, TypeError):
-        return said(answer)
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -71,4 +71,4 @@ class WritableHdfs(WebHdfs):
 
     def _do(self, path: str, operation: str, **more: str) -> None:
         if not self._ask_json(path, operation, "PUT", **more)["boolean"]:
-            raise Refused(path, self._user, f"{operation} was not done")
+            raise Refused(path, self._called, f"{operation} was not done")

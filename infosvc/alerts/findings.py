@@ -102,8 +102,8 @@ class Findings:
     def _of_jobs(self, since: float) -> dict[str, Finding]:
         tasks = (stored.task for stored in self._latest.configuration.tasks.values())
         found = {task.task_id: _of_task(task) for task in tasks if task.state in _FAILED and _ended(task) > since}
-        jobs = self._facts().failed_jobs
-        return found | {job.job_id: Finding(True, _storable(job.said)) for job in jobs if job.ended_at > since}
+        jobs = (job for job in self._facts().failed_jobs if job.ended_at > since)
+        return found | {job.job_id: Finding(True, _storable(job.said), job.owner) for job in jobs}
 
 
 def _number(value: Value, ttl: float, now: float) -> float | None:

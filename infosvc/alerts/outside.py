@@ -17,11 +17,12 @@ _log = logging.getLogger(__name__)
 
 
 class FailedJob(NamedTuple):
-    """A job of the cluster that failed, at a Unix second."""
+    """A job of the cluster that failed, at a Unix second; `owner` is who alone may know, besides admins, "" for all."""
 
     job_id: str
     ended_at: float
     said: str
+    owner: str = ""
 
 
 class ClusterFacts(NamedTuple):

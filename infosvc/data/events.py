@@ -36,7 +36,8 @@ class Filter:
     """Which events a watcher wants; an empty set wants all.
 
     An event without a data name, as those of nodes and jobs are, passes a filter of names if its type is asked for.
-    Events of tasks are told of those that one of `owners` has, or None for everybody's.
+    Events of tasks, and of jobs that name their owner, are told of those that one of `owners` has, or None for
+    everybody's.
     """
 
     types: frozenset[str] = frozenset()
@@ -46,7 +47,8 @@ class Filter:
 
     def may_see(self, kind: str, data: Mapping[str, Any]) -> bool:
         """Whether the watcher may know of an event."""
-        return kind != "task" or self.owners is None or data["owner"] in self.owners
+        has_owner = kind == "task" or (kind == "job" and "owner" in data)
+        return not has_owner or self.owners is None or data["owner"] in self.owners
 
     def takes(self, kind: str, data_name: str | None, node_name: str | None) -> bool:
         """Whether an event passes."""

@@ -2,11 +2,12 @@
 
 Whoever stands above both adds them to the service:
 
-    make_board(home, values, note)
+    make_board(home, values, note, open_paths)
 
     home     nodewise's home, where `nodewise cluster up` keeps its site files
     values   what the service knows: `data(data_name)` and `task(task_id)` as InfoClient has them, all tasks, who calls
     note     called within the request that ends a job, before it does: leaves the line in the audit log
+    open_paths  of HDFS, which every caller sees as the service does where Hadoop has Kerberos
 
 `nodewise.board` hands them to the service, which answers an InfoError in its own form, and tells events of jobs.
 
@@ -18,7 +19,7 @@ and their JSON stands in `answers`, `path_answers` and the wire's records.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,12 +42,14 @@ class Board(NamedTuple):
     busy_queues: Callable[[], frozenset[str]]
 
 
-def make_board(home: Path, values: ServiceView, note: Callable[[], None] = lambda: None) -> Board:
+def make_board(
+    home: Path, values: ServiceView, note: Callable[[], None] = lambda: None, open_paths: Sequence[str] = ()
+) -> Board:
     """All that the service answers and tells of HDFS and jobs.
 
     The cluster is looked for when a call needs it: it may be started later than the service.
     """
     conf_dir = os.environ.get("HADOOP_CONF_DIR")
     site = Site(home, Path(conf_dir) if conf_dir else None, os.environ.get("HADOOP_USER_NAME"))
-    calls = Calls(site, values, note)
+    calls = Calls(site, values, note, tuple(open_paths))
     return Board(make_views(calls), calls.look, calls.failed_jobs, calls.busy_queues)

@@ -2,15 +2,16 @@
 
 What they answer stands in `answers` and `path_answers`, field by field, and how they are called in `document`. Refusals
 have the form of all others, {"error": {"code", "message", "field"}}: 503 when Hadoop is away or no cluster is known
-here (the sentence says what to set), 404 for a path or a job that is not there, 422 for a parameter that is wrong, 409
-for ending a job that has ended. Times are Unix seconds, ages and durations seconds, sizes bytes, ratios 0 to 1.
+here (the sentence says what to set), 404 for a path or a job that is not there, 403 for what Hadoop with Kerberos does
+not show to the caller, 422 for a parameter that is wrong, 409 for ending a job that has ended. Times are Unix seconds,
+ages and durations seconds, sizes bytes, ratios 0 to 1.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
@@ -23,12 +24,13 @@ from flask.typing import ResponseReturnValue
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import NotKnown
 from hadoop.rest.webhdfs import WebHdfs
-from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotFound, NotReady
+from infosvc.wire.errors import Conflict, Forbidden, InfoError, InvalidInput, NotFound, NotReady
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import check_name
 from infosvc.wire.tasks import POINTS
 from jobs.dashboard.briefly import Briefly
 from jobs.dashboard.routes import ROUTES, BoardRoute
+from jobs.dashboard.sources.eyes import SERVICE, Eyes, Hdfs, NotShown, SeenHdfs, name_of_home
 from jobs.dashboard.sources.hdfs import plain_path
 from jobs.dashboard.sources.site import Place, Site
 from jobs.dashboard.sources.values import ServiceView
@@ -61,10 +63,13 @@ LARGEST_NUMBER = 2**53
 class Calls:
     """What is behind the calls. What it needs to read and to plan is imported by the first one: few services do."""
 
-    def __init__(self, site: Site, values: ServiceView, note: Callable[[], None]) -> None:
+    def __init__(
+        self, site: Site, values: ServiceView, note: Callable[[], None], open_paths: Sequence[str] = ()
+    ) -> None:
         self._site = site
         self._values = values
         self._note = note
+        self._open_paths = open_paths
         self._briefly = Briefly()
         self._lock = threading.Lock()
         self._values_room = threading.BoundedSemaphore(VALUES_AT_ONCE)
@@ -81,14 +86,16 @@ class Calls:
         if capability:
             check_name(capability, "capability")
         place = self._site.place()
-        found = self._once("listings", Listings).get(self._hdfs(place), place.namenodes, path, LISTING_WAIT_SECONDS)
+        eyes = self._eyes(place)
+        hdfs, whose = self._seen(place, eyes), (place.namenodes, eyes)
+        found = self._once("listings", Listings).get(hdfs, whose, path, LISTING_WAIT_SECONDS)
         if isinstance(found, Progress):
             return _answer(ListingPath(path, found.files, found.listed)), 202
 
         def make_view() -> dict[str, Any]:
             return answer_of(path_view(found, self._running(place), self._values, capability))
 
-        key = ("path", place, path, capability, found.listed_at)
+        key = ("path", place, eyes, path, capability, found.listed_at)
         return jsonify(self._briefly.get(key, LIST_SECONDS, make_view))
 
     def jobs(self) -> ResponseReturnValue:
@@ -96,7 +103,9 @@ class Calls:
         from jobs.dashboard.answers import Jobs
         from jobs.dashboard.showing import row
 
-        return _answer(Jobs(tuple(map(row, self._list_jobs(self._site.place())))))
+        place = self._site.place()
+        yarn = self._yarn(place, self._eyes(place))
+        return _answer(Jobs(tuple(map(row, yarn.own(self._list_jobs(place))))))
 
     def look(self, tell: Tell) -> None:
         """Tell what has become of jobs since the list was last read; nothing while Hadoop does not answer."""
@@ -123,14 +132,15 @@ class Calls:
         from jobs.dashboard.showing import Watches, live, outcome
 
         place, watches = self._site.place(), self._once("watches", Watches)
-        known = self._find_job(place, job_id)
+        eyes = self._eyes(place)
+        known = self._find_job(place, eyes, job_id)
 
         def look() -> WholeJob:
             return live(known, watches.look(known, self._yarn(place).status))
 
         shown = self._briefly.get(("live", place, job_id), LIVE_SECONDS, look)
-        key = ("outcome", place, job_id, known.application.has_ended)
-        left = self._briefly.get(key, SETTLED_SECONDS, lambda: outcome(self._reader(place), known))
+        key = ("outcome", place, eyes, job_id, known.application.has_ended)
+        left = self._briefly.get(key, SETTLED_SECONDS, lambda: outcome(self._reader(place, eyes), known))
         return _answer(replace(shown, **vars(left), ending=self._endings().of(job_id)))
 
     def logs(self, job_id: str) -> ResponseReturnValue:
@@ -138,11 +148,12 @@ class Calls:
         from jobs.dashboard import log_pieces
 
         place = self._site.place()
-        known = self._find_job(place, job_id)
-        key = ("containers", place, job_id)
+        eyes = self._eyes(place)
+        known = self._find_job(place, eyes, job_id)
+        key = ("containers", place, eyes, job_id)
 
         def list_containers() -> list[JobContainer]:
-            told = self._reader(place).containers(known)
+            told = self._reader(place, eyes).containers(known)
             yarn = self._yarn(place)
             return log_pieces.containers(place, known.application.application_id, yarn.node_addresses(), told)
 
@@ -221,9 +232,11 @@ class Calls:
         from jobs.dashboard.showing import decision_answer
 
         place, node = self._site.place(), request.args.get("node") or None
-        key = ("decision", place, _check_job_id(job_id), node)
+        eyes = self._eyes(place)
+        eyes.check_jobs()
+        key = ("decision", place, eyes, _check_job_id(job_id), node)
         said = self._briefly.get(
-            key, SETTLED_SECONDS, lambda: decision_answer(self._reader(place).decision(job_id), node)
+            key, SETTLED_SECONDS, lambda: decision_answer(self._reader(place, eyes).decision(job_id), node)
         )
         return _answer(said)
 
@@ -251,26 +264,44 @@ class Calls:
 
         return self._once("events", JobEvents)
 
-    def _find_job(self, place: Place, job_id: str) -> Known:
-        ask = self._yarn(place).find
-        return self._briefly.get(("job", place, _check_job_id(job_id)), LIVE_SECONDS, lambda: ask(job_id))
+    def _find_job(self, place: Place, eyes: Eyes, job_id: str) -> Known:
+        ask = self._yarn(place, eyes).find
+        return self._briefly.get(("job", place, eyes, _check_job_id(job_id)), LIVE_SECONDS, lambda: ask(job_id))
 
     def _running(self, place: Place) -> list[str]:
         return self._briefly.get(("nodes", place), LIST_SECONDS, self._yarn(place).running_nodes)
 
+    def _eyes(self, place: Place) -> Eyes:
+        """Whose eyes the call is answered with."""
+        owners = self._values.viewer().owners if place.has_kerberos else None
+        return SERVICE if owners is None else Eyes(next(iter(owners), ""))
+
     def _hdfs(self, place: Place) -> WebHdfs:
-        found: WebHdfs = self._once(f"hdfs {place}", lambda: WebHdfs(place.namenodes, place.user))
+        """HDFS as the service sees it."""
+        called = "this service's user" if place.has_kerberos else ""
+        found: WebHdfs = self._once(f"hdfs {place}", lambda: WebHdfs(place.namenodes, place.user, called=called))
         return found
 
-    def _yarn(self, place: Place) -> RestYarn:
+    def _seen(self, place: Place, eyes: Eyes) -> Hdfs:
+        """HDFS as somebody's eyes see it."""
+        service = self._hdfs(place)
+        if eyes.user is None:
+            return service
+
+        def own_name() -> str:
+            return self._briefly.get(("own name", place), SETTLED_SECONDS, lambda: name_of_home(service))
+
+        return SeenHdfs(service, eyes.user, self._open_paths, own_name)
+
+    def _yarn(self, place: Place, eyes: Eyes = SERVICE) -> RestYarn:
         from jobs.dashboard.sources.yarn import RestYarn
 
-        return RestYarn(place)
+        return RestYarn(place, eyes)
 
-    def _reader(self, place: Place) -> Reader:
+    def _reader(self, place: Place, eyes: Eyes) -> Reader:
         from jobs.dashboard.showing import Reader
 
-        return Reader(self._hdfs(place), self._yarn(place))
+        return Reader(self._seen(place, eyes), self._yarn(place, eyes))
 
     def _endings(self) -> Any:
         from jobs.dashboard.ending import Endings
@@ -306,6 +337,8 @@ def translate_errors(view: View, room: threading.BoundedSemaphore) -> View:
             return view(**named)
         except NotKnown as error:
             raise NotFound(str(error)) from error
+        except NotShown as error:
+            raise Forbidden(str(error)) from error
         except HadoopError as error:
             raise NotReady(str(error)) from error
         except JobError as error:

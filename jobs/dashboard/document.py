@@ -21,7 +21,7 @@ from jobs.dashboard.path_answers import ListingPath, ShownPath
 from jobs.dashboard.routes import ROUTES
 
 _AWAY = {"description": "Hadoop does not answer, or no cluster is known here: the message says what to set"}
-_NO_JOB = {"description": "no job of nodewise has this id"}
+_NO_JOB = {"description": "no job of nodewise has this id; where Hadoop has Kerberos, none of this user's"}
 _NO_TASK = {"description": "no task of this user has this id"}
 _IN_PATH = {
     name: {"name": name, "in": "path", "required": True, "type": "string", "x-example": example}
@@ -56,7 +56,8 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     "path": _call(
         "Show a path of HDFS",
         "Who holds its blocks, what reading costs, and what each policy would do with it judged by a "
-        "capability, before anything runs. While it is listed the answer is 202: ask again in a second.",
+        "capability, before anything runs. While it is listed the answer is 202: ask again in a second. Where Hadoop "
+        "has Kerberos, HDFS is asked as the user whose token is shown, and 403 tells what it does not show.",
         _parameter("path", "a file or folder of HDFS", "/data/images", required=True),
         _parameter("capability", "the data name that judges nodes; without one nothing is planned", "perf_cpu"),
         on_200=_answer("the path", ShownPath),
@@ -66,7 +67,8 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     ),
     "jobs": _call(
         "List jobs",
-        "All of nodewise that YARN remembers, the newest first.",
+        "All of nodewise that YARN remembers, the newest first. Where Hadoop has Kerberos, users see their own jobs, "
+        "admins all, and others none (403).",
         on_200=_answer("the jobs", Jobs),
     ),
     "job": _call(

@@ -60,9 +60,9 @@ class JobEvents:
 
 
 def event(known: Known) -> dict[str, Any]:
-    """What an event says of a job, in the words of the list of jobs."""
+    """What an event says of a job, in the words of the list of jobs; `owner` is who alone is told, besides admins."""
     application = known.application
-    return {
+    told = {
         "job_id": application.application_id,
         "kind": kind_of(application.tags),
         "state": application.state,
@@ -70,6 +70,7 @@ def event(known: Known) -> dict[str, Any]:
         "ended": application.has_ended,
         "progress": application.progress,
     }
+    return told | ({"owner": known.only_for} if known.only_for else {})
 
 
 def has_failed(known: Known) -> bool:

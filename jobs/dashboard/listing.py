@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooSoon
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ from hadoop.client.blocks import BlockState, StoredBlock, StoredFile
 from hadoop.client.listing import Stamp, Summary
 from hadoop.client.snapshots import Folder, Snapshot
 from hadoop.errors import HadoopError
-from hadoop.rest.masters import Addresses
-from hadoop.rest.webhdfs import CONNECTIONS, WebHdfs
+from hadoop.rest.webhdfs import CONNECTIONS
 from jobs.dashboard.briefly import bare
+from jobs.dashboard.sources.eyes import Hdfs
 
 MOST_FILES = 20_000
 MOST_PATHS = 16
@@ -72,7 +72,7 @@ def _block(row: Mapping[str, Any], coded: bool) -> StoredBlock:
     return StoredBlock(int(row["offset"]), int(row["length"]), hosts, types, cached, state)
 
 
-def take(hdfs: WebHdfs, path: str, progress: Progress, clock: Callable[[], float] = time.monotonic) -> Snapshot:
+def take(hdfs: Hdfs, path: str, progress: Progress, clock: Callable[[], float] = time.monotonic) -> Snapshot:
     """Every file below a path, or the one file, with its blocks; HadoopError when there are too many.
 
     Names that begin with `_` or `.` are passed over, as by the jobs.
@@ -106,7 +106,7 @@ def as_snapshot(path: str, files: Sequence[StoredFile], racks: Mapping[str, str]
     return Snapshot(path, time.time(), summary, dict(racks), {path: folder}, table)
 
 
-def _find_files(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[[], None]) -> dict[str, dict[str, Any]]:
+def _find_files(hdfs: Hdfs, path: str, progress: Progress, in_time: Callable[[], None]) -> dict[str, dict[str, Any]]:
     """The FileStatus of each file below a path; `in_time` raises what ends the search."""
     todo, files = [path], dict[str, dict[str, Any]]()
     while todo:
@@ -129,7 +129,7 @@ def _find_files(hdfs: WebHdfs, path: str, progress: Progress, in_time: Callable[
     return files
 
 
-def _with_blocks(hdfs: WebHdfs, path: str, status: Mapping[str, Any]) -> StoredFile:
+def _with_blocks(hdfs: Hdfs, path: str, status: Mapping[str, Any]) -> StoredFile:
     return stored_file(path, status, hdfs.block_locations(path) if status["length"] else ())
 
 
@@ -143,12 +143,15 @@ class Listings:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._entries: dict[tuple[Addresses, str], _Entry] = {}
+        self._entries: dict[tuple[Hashable, str], _Entry] = {}
         self._pool = ThreadPoolExecutor(AT_ONCE, "board-listing")
 
-    def get(self, hdfs: WebHdfs, namenodes: Addresses, path: str, seconds: float) -> Snapshot | Progress:
-        """The blocks of a path, or how far their listing is after so many seconds; HadoopError."""
-        entry = self._entry(hdfs, (namenodes, path))
+    def get(self, hdfs: Hdfs, whose: Hashable, path: str, seconds: float) -> Snapshot | Progress:
+        """The blocks of a path, or how far their listing is after so many seconds; HadoopError.
+
+        `whose` tells listings of one path apart: those of another HDFS, and those that others see.
+        """
+        entry = self._entry(hdfs, (whose, path))
         try:
             failure = entry.answer.exception(seconds)
         except TooSoon:
@@ -157,7 +160,7 @@ class Listings:
             raise bare(failure)
         return entry.answer.result()
 
-    def _entry(self, hdfs: WebHdfs, key: tuple[Addresses, str]) -> _Entry:
+    def _entry(self, hdfs: Hdfs, key: tuple[Hashable, str]) -> _Entry:
         with self._lock:
             now = self._clock()
             for old, entry in list(self._entries.items()):

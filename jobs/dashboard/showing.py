@@ -9,7 +9,6 @@ from typing import Any
 
 from hadoop.client.told import tell_end
 from hadoop.errors import HadoopError
-from hadoop.rest.webhdfs import WebHdfs
 from jobs.application import job_record
 from jobs.application.following import Sight, Watch
 from jobs.application.job_record import JobRecord, kind_of
@@ -27,6 +26,7 @@ from jobs.dashboard.answers import (
     WholeJob,
     WholeReport,
 )
+from jobs.dashboard.sources.eyes import Hdfs
 from jobs.dashboard.sources.yarn import Known, RestYarn
 from jobs.division import decision_store
 from jobs.division.decision import Decision
@@ -42,7 +42,7 @@ MOST_WATCHED = 64
 class Reader:
     """A session as `decision_store.load` needs one; it reads HDFS and YARN over REST."""
 
-    def __init__(self, filesystem: WebHdfs, yarn: RestYarn) -> None:
+    def __init__(self, filesystem: Hdfs, yarn: RestYarn) -> None:
         self.filesystem: Any = filesystem
         self.yarn: Any = yarn
 

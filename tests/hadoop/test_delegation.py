@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hadoop.rest.delegation import parse_token
-from hadoop.rest.webhdfs import WebHdfs
-from tests.hadoop.hadoop_pages import Daemon, Hdfs
+from hadoop.rest.webhdfs import NotProxy, WebHdfs
+from tests.hadoop.hadoop_pages import Daemon, Hdfs, say
 
 # Of an application master, written by org.apache.hadoop.security.Credentials: a token for YARN, then one for HDFS whose
 # identifier has 200 bytes; TOKEN is what the second one's encodeToUrlString gave.
@@ -56,3 +56,21 @@ def test_hdfs_is_shown_the_token_and_no_name(tmp_path: Path, monkeypatch: pytest
         daemon.close()
     shown = [{name: text for name, text in one.query.items() if name != "op"} for one in daemon.asked]
     assert shown == [{"user.name": "me"}, {"delegation": TOKEN}, {"user.name": "me"}]
+
+
+def test_a_user_for_whom_hdfs_is_asked_is_named_in_place_of_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tokens").write_bytes(FILE)
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(tmp_path / "tokens"))
+    refused = {"exception": "AuthorizationException", "message": "User: svc is not allowed to impersonate bob"}
+    daemon = Daemon(lambda asked: say({"RemoteException": refused}, 403) if "doas" in asked.query else Hdfs()(asked))
+    try:
+        hdfs = WebHdfs(daemon.address, "svc")
+        with pytest.raises(NotProxy, match="HDFS refused / to bob: User: svc is not allowed to impersonate bob"):
+            hdfs.seen_by("bob").exists("/")
+        hdfs.exists("/")
+    finally:
+        daemon.close()
+    shown = [{name: text for name, text in one.query.items() if name != "op"} for one in daemon.asked]
+    assert shown == [{"doas": "bob"}, {"delegation": TOKEN}]

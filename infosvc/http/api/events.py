@@ -71,7 +71,8 @@ class Events(Resource):
         progress}, task {task_id, change, owner, name, state, reason, stop_asked, node_name, attempt, exit_code}, gap
         {missed}. A job is told when it appears, when its state changes and when it ends: within 4 s, for YARN is asked
         every 2 s while somebody watches jobs. Who first watches and then asks GET /jobs misses none. Users are told of
-        their own tasks, submitters and admins of all.
+        their own tasks, submitters and admins of all; where Hadoop has Kerberos, of jobs too, which then name their
+        owner.
         """
         broker: Broker = components_of(current_app).broker
         authenticator, caller = components_of(current_app).authenticator, g.caller

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hadoop.errors import HadoopError
 from hadoop.local.state import current_user
+from hadoop.rest import site_files
 from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
 from hadoop.rest.masters import Addresses
 from infosvc.wire.errors import NotReady
@@ -14,12 +15,16 @@ from infosvc.wire.errors import NotReady
 
 @dataclass(frozen=True)
 class Place:
-    """The addresses (scheme://host:port) of a cluster's masters, and the user as whom they are asked."""
+    """The addresses (scheme://host:port) of a cluster's masters, and the user as whom they are asked.
+
+    With Kerberos that is whoever has the service's ticket, whatever `user` says.
+    """
 
     conf_dir: Path
     namenodes: Addresses
     managers: Addresses
     user: str
+    has_kerberos: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class Site:
             )
         try:
             user = self.user or current_user()
-            return Place(conf_dir, namenode_addresses(conf_dir), resourcemanager_addresses(conf_dir), user)
+            namenodes, managers = namenode_addresses(conf_dir), resourcemanager_addresses(conf_dir)
+            return Place(conf_dir, namenodes, managers, user, site_files.has_kerberos(conf_dir))
         except HadoopError as error:
             raise NotReady(str(error)) from error

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -111,18 +111,21 @@ def alice(place: Place) -> Iterator[Scripts]:
 
 @pytest.fixture(scope="module")
 def board(place: Place) -> Iterator[Callable[[str], Any]]:
-    """What a service with alice's keytab answers to a call of the dashboard's."""
+    """What a service with alice's keytab answers to a call of an admin's, who sees what she sees."""
     host = place.cluster.master
+    url = f"http://{host}:{ports.INFOSVC}"
     serve = [sys.executable, "-m", "nodewise", "--home", str(place.cluster.home), "serve", "--host", host]
     shown = NO_TICKET | {"NODEWISE_KEYTAB": str(place.cluster.realm.keytab("alice"))}
     service = subprocess.Popen(serve, cwd=ROOT, env=place.variables() | shown, stdout=subprocess.DEVNULL)
 
     def ask(path: str) -> Any:
-        with urlopen(f"http://{host}:{ports.INFOSVC}/api/v1{path}", timeout=60) as answer:
+        token = (place.cluster.home / "service" / "token").read_text().strip()
+        request = Request(f"{url}/api/v1{path}", headers={"Authorization": f"Bearer {token}"})
+        with urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())
 
     try:
-        until(lambda: ask("/producers"))
+        until(lambda: urlopen(f"{url}/healthz", timeout=60).status == 200)
         yield ask
     finally:
         service.terminate()

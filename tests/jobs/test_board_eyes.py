@@ -1,0 +1,224 @@
+"""Whose eyes the board looks with where Hadoop has Kerberos: the service answers real calls, Hadoop is played."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+
+from infosvc.alerts import outside
+from infosvc.data import event_sources
+from infosvc.http.server import Server
+from infosvc.settings import Settings
+from infosvc.wire.alerts.alert_client import AlertClient
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Role
+from jobs.dashboard import calls
+from jobs.dashboard.sources.site import Place, Site
+from nodewise.board import board_calls
+from tests.jobs.decisions import decide
+from tests.jobs.played import JOB, MASTER, Hadoop
+
+ADMIN = "a-token-for-the-tests"
+UNKNOWN = "application_1700000000000_0009"
+OF_A_JOB = ("/jobs/{}", "/jobs/{}/logs", f"/jobs/{{}}/logs?container={MASTER}", "/jobs/{}/decision")
+NO_PROXY = "User: svc is not allowed to impersonate {}"
+
+
+class SecureHadoop(Hadoop):
+    """One with Kerberos, asked with the ticket of svc: homes are their users', and `may_ask` tells of whom svc may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_ask = {"alice", "bob"}
+        self.seen_by: list[str] = []
+        self.app["user"] = "alice"
+        self.stored["/user/alice/pictures/one.jpg"] = b"a picture"
+        self.stored[f"/user/alice/.nodewise/decisions/{JOB}.json"] = decide().to_bytes()
+
+    def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
+        if not path.startswith("/webhdfs/v1"):
+            return super().answer(path, query)
+        wanted = query.get("doas", ["svc"])[0]
+        if query["op"] != ["GETHOMEDIRECTORY"]:
+            self.seen_by.append(wanted)
+        if "doas" in query and wanted not in self.may_ask:
+            return _refuse("AuthorizationException", NO_PROXY.format(wanted))
+        where = path.removeprefix("/webhdfs/v1")
+        if query["op"] == ["GETHOMEDIRECTORY"]:
+            return 200, json.dumps({"Path": f"/user/{wanted}"}).encode()
+        if where.startswith("/user/") and where.split("/")[2] != wanted:
+            return _refuse("AccessControlException", f"Permission denied: user={wanted}")
+        return super().answer(path, query)
+
+    def hdfs(self, path: str, operation: str) -> Any:
+        if operation == "GETFILEBLOCKLOCATIONS" and path in self.stored:
+            return {"BlockLocations": {"BlockLocation": [{"offset": 0, "length": 9, "hosts": ["alpha"]}]}}
+        return super().hdfs(path, operation)
+
+
+def _refuse(exception: str, message: str) -> tuple[int, bytes]:
+    return 403, json.dumps({"RemoteException": {"exception": exception, "message": message}}).encode()
+
+
+class Callers:
+    """Callers of a service that shows /data to all; each shows its token, or the cookie of a session, as pages do."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        with InfoClient(url, ADMIN) as admin:
+            roles = {"alice": Role.USER, "bob": Role.USER, "svc": Role.USER, "reader": Role.READER}
+            self.tokens = {name: admin.create_token(name, role)[1] for name, role in roles.items()}
+        self.tokens["admin"] = ADMIN
+
+    def ask(self, caller: str, path: str, by_cookie: bool = False) -> tuple[int, Any]:
+        """The status, and what is answered or the sentence of the refusal; "" calls without a token."""
+        shown: dict[str, str] = {}
+        if by_cookie:
+            shown = {"Cookie": self._log_in(self.tokens[caller])}
+        elif caller:
+            shown = {"Authorization": f"Bearer {self.tokens[caller]}"}
+        request = urllib.request.Request(f"{self.url}/api/v1{path}", headers=shown)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except HTTPError as refused:
+            return refused.code, json.loads(refused.read())["error"]["message"]
+
+    def _log_in(self, token: str) -> str:
+        body = json.dumps({"token": token}).encode()
+        request = urllib.request.Request(f"{self.url}/api/v1/session", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return "; ".join(f"{one.key}={one.value}" for one in SimpleCookie(answer.headers["Set-Cookie"]).values())
+
+
+@pytest.fixture
+def secure(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecureHadoop]:
+    monkeypatch.setattr(event_sources, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(outside, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(calls, "LIST_SECONDS", 0.0)
+    monkeypatch.setattr(calls, "SETTLED_SECONDS", 0.0)
+    made = SecureHadoop()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def place(secure: SecureHadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """place(HAS_KERBEROS): where the service finds Hadoop."""
+    http = f"http://{secure.address}"
+    found = Place(tmp_path, http, http, "root")
+    return lambda kerberos: monkeypatch.setattr(Site, "place", lambda _: replace(found, has_kerberos=kerberos))
+
+
+@pytest.fixture
+def callers(place: Callable[[bool], None], tmp_path: Path) -> Iterator[Callers]:
+    place(True)
+    settings = Settings(database=f"sqlite:///{tmp_path}/infosvc.db", token=ADMIN)
+    server = Server(settings, "127.0.0.1", 0, others=[board_calls(tmp_path, ["/data"])])
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield Callers(server.url)
+    server.stop()
+    thread.join()
+
+
+@pytest.mark.parametrize("by_cookie", [False, True], ids=["token", "session"])
+def test_a_directory_is_seen_by_whom_hdfs_shows_it_to(callers: Callers, by_cookie: bool) -> None:
+    path = "/path?path=/user/alice/pictures"
+
+    assert callers.ask("bob", path, by_cookie)[0] == 403  # before her listing is kept, and after
+    assert callers.ask("alice", path, by_cookie)[1]["files"] == 1
+    status, said = callers.ask("bob", path, by_cookie)
+    assert status == 403
+    assert said.startswith("HDFS refused /user/alice/pictures to bob: Permission denied: user=bob")
+
+
+@pytest.mark.parametrize("by_cookie", [False, True], ids=["token", "session"])
+def test_a_job_its_logs_and_its_decision_are_seen_by_its_user(callers: Callers, by_cookie: bool) -> None:
+    listed = {name: callers.ask(name, "/jobs", by_cookie)[1]["jobs"] for name in ("alice", "bob")}
+    assert [len(listed[name]) for name in ("alice", "bob")] == [1, 0]
+    for call in OF_A_JOB:
+        assert callers.ask("alice", call.format(JOB), by_cookie)[0] == 200, call
+        status, said = callers.ask("bob", call.format(JOB), by_cookie)
+        assert (status, callers.ask("bob", call.format(UNKNOWN), by_cookie)) == (404, (404, said.replace(JOB, UNKNOWN)))
+
+
+def test_what_a_job_tags_as_its_output_is_read_as_its_user_alone(callers: Callers, secure: SecureHadoop) -> None:
+    secure.app |= {"user": "bob", "state": "FINISHED", "finalStatus": "SUCCEEDED"}
+    for output in ("/user/alice/out", "/data/../user/alice/out"):
+        secure.stored[f"{output}/decision.json"] = decide().to_bytes()
+        secure.app["applicationTags"] = f"output={output}"
+        secure.seen_by.clear()
+        callers.ask("bob", f"/jobs/{JOB}/decision")
+        assert set(secure.seen_by) == {"bob"}, output
+
+
+def test_who_is_no_user_of_hadoop_sees_what_is_open_to_all(callers: Callers) -> None:
+    for name in ("", "reader"):
+        status, said = callers.ask(name, "/path?path=/user/alice/pictures")
+        assert status == 403
+        assert said.startswith("/user/alice/pictures is not open to callers who are no users of Hadoop: show a token")
+        for call in ("/jobs", *(one.format(JOB) for one in OF_A_JOB)):
+            status, said = callers.ask(name, call)
+            assert status == 403, call
+            assert said.startswith("jobs are shown to their users, as Hadoop has Kerberos: show a token"), call
+        assert callers.ask(name, "/path?path=/data")[1]["files"] == 6
+        assert callers.ask(name, "/path?path=/database")[0] == 403
+
+
+def test_an_admin_sees_as_the_service_and_refusals_name_it(callers: Callers) -> None:
+    assert [job["job_id"] for job in callers.ask("admin", "/jobs")[1]["jobs"]] == [JOB]
+    assert callers.ask("admin", f"/jobs/{JOB}")[0] == 200
+    assert "refused /user/alice to this service's user: " in callers.ask("admin", "/path?path=/user/alice")[1]
+
+
+def test_a_service_that_is_no_proxy_user_shows_what_is_open_to_all(callers: Callers, secure: SecureHadoop) -> None:
+    secure.may_ask.clear()
+    status, said = callers.ask("alice", "/path?path=/user/alice/pictures")
+    assert status == 403
+    assert f"cannot be seen as alice, for Hadoop says: {NO_PROXY.format('alice')}: make it a proxy user" in said
+    assert callers.ask("alice", "/path?path=/data")[1]["files"] == 6
+    assert callers.ask("alice", f"/jobs/{JOB}")[0] == 200
+    assert callers.ask("alice", f"/jobs/{JOB}/decision")[0] == 403
+    secure.stored["/user/svc/own.jpg"] = b"its own"
+    assert callers.ask("svc", "/path?path=/user/svc")[1]["files"] == 1
+
+
+def test_events_of_jobs_and_alerts_on_them_are_told_to_their_user(callers: Callers, secure: SecureHadoop) -> None:
+    clients = {name: InfoClient(callers.url, callers.tokens[name]) for name in ("alice", "bob", "reader", "admin")}
+    alert_id = AlertClient(clients["admin"]).add("job failed").alert_id
+    with clients["alice"].events(["job"]) as hers, clients["bob"].events(["job"]) as his:
+        secure.wait_for_lists(secure.lists + 3)
+        secure.app |= {"state": "FINISHED", "finalStatus": "FAILED", "finishedTime": int(1000 * time.time()) + 1000}
+        assert (said := dict(next(hers).data))["owner"] == "alice"
+        secure.app["user"] = "bob"
+        secure.app |= {"state": "RUNNING", "finalStatus": "UNDEFINED"}
+        assert next(his).data["state"] == "RUNNING", "the first that he is told is his own"
+    assert said["final"] == "FAILED"
+    secure.app |= {"state": "FINISHED", "finalStatus": "FAILED", "user": "alice"}
+    deadline = time.monotonic() + 60
+    while not AlertClient(clients["admin"]).find(alert_id).on:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    on = {name: len(AlertClient(client).find(alert_id).on) for name, client in clients.items()}
+    assert on == {"alice": 1, "bob": 0, "reader": 0, "admin": 1}
+
+
+def test_without_kerberos_all_is_seen_as_the_service(
+    callers: Callers, secure: SecureHadoop, place: Callable[[bool], None]
+) -> None:
+    place(False)
+    assert "refused /user/alice to root: " in callers.ask("bob", "/path?path=/user/alice")[1]
+    assert [job["user"] for job in callers.ask("", "/jobs")[1]["jobs"]] == ["alice"]
+    assert callers.ask("bob", f"/jobs/{JOB}")[0] == 200
+    assert set(secure.seen_by) == {"svc"}
