@@ -25,6 +25,8 @@ AGAIN_SECONDS = 1.0
 """Between two rounds of questions to masters of which none is active."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _DENIED = (401, 403)
+_HIDDEN = b"is not authorized to view"
+"""Of a NodeManager to whom it does not show a log, with a status as if it had failed."""
 IN_ADDRESSES = "%/?:@!$&'()*+,;=~"
 """What may stand in an address: a daemon writes out only what is ASCII."""
 
@@ -156,7 +158,7 @@ class Pages:
     def read(self, path: str, what: str, limits: Limits | None = None) -> Answer:
         """Get a page that shows `what`; NotKnown when there is none, HadoopError when the daemon cannot answer."""
         answer = self.ask(path, limits)
-        if answer.status in _DENIED:
+        if answer.status in _DENIED or (answer.status >= 500 and _HIDDEN in answer.content):
             raise HadoopError(
                 f"the {self.title} at {self.address} does not show {what} to this user ({said(answer)})",
                 remedy="ask as a user who may see it; `klist` tells who you are to Kerberos",

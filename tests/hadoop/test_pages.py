@@ -115,9 +115,11 @@ def test_a_page_that_comes_byte_by_byte_is_given_up_when_its_time_is_over() -> N
         thread.join()
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_page_that_is_denied_is_not_called_unknown(status: int) -> None:
-    answer = b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status
+@pytest.mark.parametrize(
+    ("status", "said"), [(401, b""), (403, b""), (500, b"User [svc] is not authorized to view the logs")]
+)
+def test_a_page_that_is_denied_is_not_called_unknown(status: int, said: bytes) -> None:
+    answer = b"HTTP/1.1 %d No\r\nContent-Length: %d\r\n\r\n%b" % (status, len(said), said)
     with (
         _answering(answer) as address,
         pytest.raises(HadoopError, match="does not show application application_1 to this user") as refused,
