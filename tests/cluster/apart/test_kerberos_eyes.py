@@ -158,3 +158,5 @@ def test_any_other_service_shows_open_paths_and_own_jobs(place: Place) -> None:
     job = f"/jobs/{place.job_id}"
     assert [place.other.ask(user, job)[0] for user in USERS] == [200, 404]
     assert [place.other.ask(user, f"{job}/decision")[0] for user in USERS] == [403, 403]
+    status, said = place.other.logs("alice", place.job_id)[0]
+    assert (status, "does not show the stdout of" in said) == (503, True), "svc is no admin of YARN's"
