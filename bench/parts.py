@@ -13,6 +13,8 @@ import click
 from bench.info.errors import BenchError
 
 HERE = Path(__file__).resolve().parent
+DIRTY = "-dirty"
+"""What stands behind a commit when files differ from it."""
 Item = TypeVar("Item")
 
 
@@ -47,8 +49,8 @@ class PartType(click.ParamType[Part]):
 
 
 def describe_commit() -> str:
-    """The commit that is checked out, with `-dirty` behind it when files differ from it; BenchError without git."""
-    return _git("describe", "--always", "--abbrev=40", "--match=", "--dirty")
+    """The commit that is checked out, with DIRTY behind it when files differ from it; BenchError without git."""
+    return _git("describe", "--always", "--abbrev=40", "--match=", f"--dirty={DIRTY}")
 
 
 def read_parts(directory: Path, bench: str, commits: str) -> list[dict[str, Any]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,14 @@ import psutil
 from hdfs import InsecureClient
 
 from bench.clocks import Clocks
+from bench.info.database import mariadb
 from bench.info.errors import BenchError
+from bench.pair import Member, Pair
+from bench.programs import environment_of, log_in
 from hadoop.local import daemons, health, lifecycle, ports, processes, state
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
+from hadoop.local.planning import Wanted
 from hadoop.rest.pages import Limits
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
@@ -44,17 +49,26 @@ MASTERS_SHARE = re.compile(r"(maximum-am-resource-percent</name><value>)[0-9.]+(
 class Stage:
     """What jobs of a bench run on.
 
-    `service` is the process of the information service, `clocks` are those of its machines where they can jump.
+    `service` is the process of the information service, `clocks` are those of its machines where they can jump, `pair`
+    are two services in place of one.
     """
 
     cluster: Cluster
     service: subprocess.Popen[bytes] | None = None
     clocks: Clocks | None = None
+    pair: Pair | None = None
 
     @property
     def url(self) -> str:
-        """The information service."""
-        return f"http://{self.cluster.master}:{ports.INFOSVC}"
+        """The information service, or both of a pair."""
+        return self.pair.url if self.pair else f"http://{self.cluster.master}:{ports.INFOSVC}"
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether the information service runs, or both of a pair do."""
+        if self.pair:
+            return self.pair.is_whole
+        return self.service is not None and self.service.poll() is None
 
     def nodewise(self, *words: str, timeout: float = 600) -> str:
         """What a command prints; BenchError when it fails."""
@@ -71,7 +85,10 @@ class Stage:
         return subprocess.Popen(self._argv(words), stdout=piped, stderr=piped, text=True, env=self._environment())
 
     def serve(self, *more: str) -> None:
-        """Start the information service, with more options, and wait until it answers."""
+        """Start the information service, with more options, or what is missing of a pair; wait until it answers."""
+        if self.pair:
+            self.pair.start()
+            return
         words = ("serve", "--host", self.cluster.master, *more)
         null, variables = subprocess.DEVNULL, os.environ | daemons.environment_of_machine(None)
         self.service = subprocess.Popen(self._argv(words), stdout=null, stderr=null, env=variables)
@@ -79,6 +96,8 @@ class Stage:
 
     def end_service(self) -> None:
         """End the information service, if it runs; what it has stored stays."""
+        if self.pair:
+            self.pair.end()
         if self.service:
             self.service.terminate()
             self.service.wait(120)
@@ -101,8 +120,8 @@ class Stage:
         judge(self.client(), self.cluster.nodes, capability)
 
     def hdfs(self) -> InsecureClient:
-        """HDFS over HTTP."""
-        return InsecureClient(self.cluster.namenode_http, user=self.cluster.user)
+        """HDFS over HTTP, by the NameNode that is active; for clusters without Kerberos."""
+        return InsecureClient(";".join(self.cluster.namenodes_http), user=self.cluster.user)
 
     def working(self) -> list[psutil.Process]:
         """The processes of containers: application masters, workers and what they have forked."""
@@ -119,8 +138,13 @@ class Stage:
         return [*NODEWISE, "--home", str(self.cluster.home), *words]
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name != "HADOOP_CONF_DIR"}
-        return kept | {"NODEWISE_URL": self.url}
+        return environment_of(self.cluster) | {"NODEWISE_URL": self.url}
+
+
+def words_of_job(output: str, *more: str) -> list[str]:
+    """What `job submit` is told of a job that classifies the pictures, its rows in `output`."""
+    words = ["--input", PICTURES, "--output", output, "--capability", CAPABILITY, "--policy", "maxflow"]
+    return [*words, "--engine", "onnx", "--batch", "8", *more]
 
 
 def judge(client: InfoClient, nodes: Sequence[str], capability: Sequence[float]) -> None:
@@ -185,11 +209,17 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
 
 @contextmanager
 def stage(
-    home: Path | None, pictures: int, nodes: int = 4, cpus: Sequence[int] | None = None, serve: Sequence[str] = ()
+    home: Path | None,
+    pictures: int,
+    nodes: int = 4,
+    cpus: Sequence[int] | None = None,
+    serve: Sequence[str] = (),
+    wanted: Wanted | None = None,
+    paired: bool = False,
 ) -> Iterator[Stage]:
     """A stage with `pictures`, if any, at PICTURES until the end of the block; a given home is used again.
 
-    `serve` are more options of the service.
+    `serve` are more options of the service, `wanted` is what else the cluster shall have. `paired` are two services.
     """
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
@@ -198,8 +228,12 @@ def stage(
         if recorded and daemons.find_running(recorded):
             raise BenchError(f"a cluster runs in {where}: `nodewise --home {where} cluster down`, or name another home")
         try:
-            cluster = lifecycle.up(where, nodes=nodes, cpus=cpus, ready_seconds=START_SECONDS)
-            with on_cluster(cluster, pictures, serve) as made:
+            also: Wanted = {**(wanted or {}), "nodes": nodes, "cpus": cpus}
+            cluster = lifecycle.up(where, ready_seconds=START_SECONDS, **also)
+            log_in(cluster)
+            with ExitStack() as stack:
+                pair = stack.enter_context(_pair(cluster)) if paired else None
+                made = stack.enter_context(on_cluster(cluster, pictures, serve, pair))
                 yield made
         finally:
             lifecycle.down(where)
@@ -207,9 +241,21 @@ def stage(
 
 
 @contextmanager
-def on_cluster(cluster: Cluster, pictures: int, serve: Sequence[str] = ()) -> Iterator[Stage]:
+def _pair(cluster: Cluster) -> Iterator[Pair]:
+    """Two services of a database that is made anew, on the masters of a cluster that has two."""
+    folder = cluster.home / "database"
+    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder / "mariadb", ignore_errors=True)
+    homes = (cluster.home, cluster.home / "second")
+    with mariadb(folder / "mariadb") as database:
+        members = [Member(home, at, ports.INFOSVC) for home, at in zip(homes, cluster.masters, strict=True)]
+        yield Pair(database, members)
+
+
+@contextmanager
+def on_cluster(cluster: Cluster, pictures: int, serve: Sequence[str] = (), pair: Pair | None = None) -> Iterator[Stage]:
     """A stage on a cluster that runs already and goes on afterwards."""
-    made = Stage(cluster)
+    made = Stage(cluster, pair=pair)
     try:
         made.serve(*serve)
         if pictures:
@@ -221,10 +267,11 @@ def on_cluster(cluster: Cluster, pictures: int, serve: Sequence[str] = ()) -> It
 
 
 def _load(made: Stage, scratch: Path, pictures: int) -> None:
-    status = made.hdfs().status(PICTURES, strict=False)
-    if status and len(made.hdfs().list(PICTURES)) == pictures:
-        return
-    made.hdfs().delete(PICTURES, recursive=True)  # those of a larger stage would stay beside the new ones
+    if not made.cluster.kerberos:  # with Kerberos, a home is not used again with another number
+        status = made.hdfs().status(PICTURES, strict=False)
+        if status and len(made.hdfs().list(PICTURES)) == pictures:
+            return
+        made.hdfs().delete(PICTURES, recursive=True)  # those of a larger stage would stay beside the new ones
     folder = scratch / "pictures"
     made.nodewise("images", "make", str(folder), "-n", str(pictures))
     loaded = json.loads(made.nodewise("images", "load", str(folder), PICTURES, "--overwrite", "--json"))

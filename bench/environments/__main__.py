@@ -24,13 +24,12 @@ from bench.environments.scene import REGISTRY, has_registry, scene
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
-from bench.parts import Part, PartType, describe_commit, read_parts
+from bench.parts import DIRTY, Part, PartType, describe_commit, read_parts
 from bench.programs import output as output_of
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
 
 NODES, QUICK_NODES = 4, 2
-DIRTY = "-dirty"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

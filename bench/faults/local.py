@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from bench.info.errors import BenchError
 from bench.programs import output
 from bench.stage import START_SECONDS, Stage, module_of, stage
 from hadoop.local import daemons, lifecycle, state
+from hadoop.rest.masters import Addresses
 from infosvc.wire.client import InfoClient
 
 NODES = 4
@@ -44,9 +45,9 @@ class Local:
         return self.stage.cluster.user
 
     @property
-    def resourcemanager(self) -> str:
-        """Where its page is."""
-        return self.stage.cluster.rm_http
+    def resourcemanager(self) -> Addresses:
+        """Where its page is; of two, where both are."""
+        return self.stage.cluster.managers_http
 
     @property
     def database(self) -> Path:
@@ -93,16 +94,12 @@ class Local:
         running = daemons.find_running(self.stage.cluster)
         return any(one.kind == "datanode" and one not in running for one in daemons.of(self.stage.cluster))
 
-    def is_serving(self) -> bool:
-        """Whether the information service runs."""
-        return self.stage.service is not None and self.stage.service.poll() is None
-
     def mend(self) -> None:
         """Start again whatever is missing, and set all clocks right."""
         if self.stage.clocks:
             self.stage.clocks.put_right()
         lifecycle.up(self.stage.cluster.home, ready_seconds=START_SECONDS)
-        if not self.is_serving():
+        if not self.stage.is_serving:
             self.stage.serve()
 
     def workers(self) -> list[psutil.Process]:
@@ -120,9 +117,9 @@ class Local:
 def local(home: Path | None, pictures: int, nodes: int = NODES) -> Iterator[Local]:
     """A cluster with clocks that jump and, if root runs this, small volumes; a given home is used again."""
     with ExitStack() as stack:
-        where = (home or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))).absolute()
+        where = stack.enter_context(home_of(home))
         clocks = stack.enter_context(jumping_clocks())
-        volumes = stack.enter_context(_attached(where, nodes))
+        volumes = stack.enter_context(attached(where, nodes, {"service": where / "service"}))
         made = stack.enter_context(stage(where, pictures, nodes=nodes))
         made.clocks = clocks
         made.judge(SPEEDS[-nodes:])
@@ -130,16 +127,22 @@ def local(home: Path | None, pictures: int, nodes: int = NODES) -> Iterator[Loca
 
 
 @contextmanager
-def _attached(home: Path, nodes: int) -> Iterator[list[Volume]]:
-    """A volume for each node and one for the service; none where this user can mount nothing."""
+def home_of(home: Path | None) -> Iterator[Path]:
+    """A given home, or a new one until the end of the block."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        yield (home or Path(folder)).absolute()
+
+
+@contextmanager
+def attached(home: Path, nodes: int, others: Mapping[str, Path]) -> Iterator[list[Volume]]:
+    """A volume for each node and for other folders, by name; none where this user can mount nothing."""
     recorded = state.read(home)
     if recorded and daemons.find_running(recorded):
         raise BenchError(f"a cluster runs in {home}: `nodewise --home {home} cluster down`, or name another home")
     folders = {f"node {number}": state.state_dir(home) / "nodes" / str(number) for number in range(1, nodes + 1)}
-    folders["service"] = home / "service"
     volumes = [
         Volume(name, _run, str(home / "volumes" / name.replace(" ", "")), (str(folder),))
-        for name, folder in folders.items()
+        for name, folder in {**folders, **others}.items()
     ]
     with ExitStack() as stack:
         try:

@@ -126,7 +126,7 @@ def resourcemanager(trial: LocalTrial) -> bool:
 
 def service(trial: LocalTrial) -> bool:
     """The information service is killed, killed and started, restored from a backup, or kept from its database."""
-    if not trial.place.is_serving():  # an earlier fault has ended it
+    if not trial.place.stage.is_serving:  # an earlier fault has ended it
         trial.place.stage.serve()
     trial.chance.choice(service_faults.WAYS)(trial)
     return True

@@ -13,6 +13,7 @@ from hdfs import InsecureClient
 
 from bench.faults.volumes import Volume
 from bench.faults.writer import Writer
+from hadoop.rest.masters import Addresses
 from infosvc.wire.client import InfoClient
 
 
@@ -21,7 +22,7 @@ class Place(Protocol):
 
     @property
     def name(self) -> str:
-        """`local` or `lab`."""
+        """`local`, `ha` or `lab`."""
 
     @property
     def folder(self) -> Path:
@@ -32,8 +33,8 @@ class Place(Protocol):
         """Who owns the jobs."""
 
     @property
-    def resourcemanager(self) -> str:
-        """Where its page is, as http://host:port."""
+    def resourcemanager(self) -> Addresses:
+        """Where its page is, as http://host:port; of two, where both are."""
 
     @property
     def volumes(self) -> Sequence[Volume]:

@@ -20,8 +20,9 @@ from bench.faults import kinds as ways
 from bench.faults.place import Place, Trial
 from bench.faults.writer import Writer
 from bench.info.errors import BenchError
-from bench.stage import CAPABILITY, PICTURES, until
+from bench.stage import until, words_of_job
 from hadoop.errors import HadoopError
+from hadoop.rest.masters import Addresses
 from hadoop.rest.pages import Limits, Pages
 from infosvc.wire.errors import InfoError
 
@@ -125,9 +126,7 @@ def _hit(trial: Trial[Place], kinds: Sequence[str], outcome: Outcome) -> None:
 
 
 def _submit(place: Place, output: str) -> subprocess.Popen[str]:
-    words = ["--input", PICTURES, "--output", output, "--capability", CAPABILITY, "--policy", "maxflow"]
-    words += ["--engine", "onnx", "--batch", "8", "--attempts", "4"]
-    return place.submit(*words)
+    return place.submit(*words_of_job(output, "--attempts", "4"))
 
 
 def _end(client: subprocess.Popen[str]) -> None:
@@ -137,7 +136,7 @@ def _end(client: subprocess.Popen[str]) -> None:
         client.communicate()
 
 
-def _ask(title: str, address: str, path: str) -> Any:
+def _ask(title: str, address: Addresses, path: str) -> Any:
     """JSON, or None when a daemon does not answer: it may have been killed."""
     with suppress(HadoopError):
         return Pages(title, address, LIMITS).read_json(path, "the job")

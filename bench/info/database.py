@@ -29,7 +29,8 @@ def mariadb(directory: Path) -> Iterator[str]:
     directory.mkdir()
     log, port = directory / "log", free_port()
     as_root = ["--user=root"] if os.getuid() == 0 else []
-    where = [f"--datadir={directory / 'data'}"]
+    # Each server clears its folder of temporary tables when it starts, also of those of another one in /tmp.
+    where = [f"--datadir={directory / 'data'}", f"--tmpdir={directory}"]
     _install([*where, *as_root])
     argv = [
         str(program()),

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from statistics import fmean, median
 
+from bench.asked import Asked, Readings, Values
 from bench.info.figures import Figure, quantile
 
-Values = Sequence[float]
-Readings = Mapping[str, Values]
 p95 = partial(quantile, share=0.95)
 S, MS, TIMES = "s", "ms", "x"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A figure, and how its value follows from all readings."""
-
-    figure: Figure
-    value: Callable[[Values], float] = median
 
 
 def _ask(

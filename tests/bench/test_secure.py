@@ -1,0 +1,153 @@
+"""The bench of Kerberos and failover: how its figures follow from readings, its table, and the pair of services hit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from bench.info.errors import BenchError
+from bench.secure import total
+from bench.secure.__main__ import main
+from bench.secure.costs import check_report
+from bench.secure.figures import ASKED, NOT_MEASURED
+from bench.secure.pairs import longest_gap
+from bench.secure.pieces import PIECES
+from bench.secure.scene import check_memory
+from tests.command_lines import command_line
+
+ROOT = Path(__file__).resolve().parents[2]
+PAIR = {f"service_{fault}_{call}" for fault in ("killed", "frozen") for call in ("read", "write")}
+
+
+def record(**readings: list[float]) -> dict[str, Any]:
+    """A part with these readings."""
+    return {
+        "date": "2026-01-01T00:00:00+00:00",
+        "machine": {"cores": 2, "cpu": "a CPU"},
+        "versions": {"Hadoop": "3"},
+        "load_before": 0.1,
+        "steal_ratio": 0.0,
+        "seed": 1,
+        "part": [1, 4],
+        "on": "local",
+        "pieces": ["job"],
+        "size": {"nodes": 2, "pictures": 200, "long_pictures": 2000, "files": 100_000},
+        "seconds": 60.0,
+        "readings": readings,
+        "failed": {},
+    }
+
+
+def test_a_ratio_is_that_of_each_round_and_the_middle_one_counts() -> None:
+    plain, kerberos = [10.0, 20.0, 30.0], [10.5, 24.0, 31.5]
+    first = record(job_plain_whole=plain, job_kerberos_whole=kerberos, job_privacy_whole=[12.0, 24.0, 36.0])
+    more = record(job_plain_whole=[40.0], job_kerberos_whole=[42.0], job_privacy_whole=[44.0])
+
+    values = total.values([first, more])
+
+    assert values["job_plain_whole"] == 25.0
+    assert values["job_kerberos_whole_times"] == pytest.approx(1.05)
+    assert values["job_privacy_whole_times"] == pytest.approx(1.2)
+    missing = total.find_missing_goals([first, more])
+    about = "job: classify job, its command from beginning to end, with Kerberos"
+    assert f"not reached: {about} and privacy: times without: 1.20 x" in missing
+    assert not [line for line in missing if line.startswith((f"not reached: {about}:", f"not measured: {about}"))]
+
+
+def test_the_longest_of_all_failovers_counts() -> None:
+    found = record(
+        service_killed_read=[3.0, 5.1, 3.0],
+        service_killed_write=[3.0, 4.9, 3.0],
+        masters_none_pause=[40.0],
+        masters_namenode_pause=[3.0, 19.0],
+        masters_resourcemanager_pause=[20.5, 1.0],
+    )
+
+    missing = total.find_missing_goals([found])
+
+    assert [line.partition(": longest time in which ")[2] for line in missing if line.startswith("not reached")] == [
+        "no read was answered: 5.10 s",
+        "a job has no new row: 20.5 s",
+    ]
+
+
+def test_nothing_measured_names_every_goal_and_what_cannot_be_measured() -> None:
+    missing = total.find_missing_goals([])
+
+    goals = [one.figure for one in ASKED if one.is_goal]
+    assert len(goals) == 2 + 2 + 4 + 2
+    assert missing == [
+        *(f"not measured: {goal.part}: {goal.text}" for goal in goals),
+        *(f"not measured: {what}" for what in NOT_MEASURED),
+    ]
+    assert {one.figure.part for one in ASKED} == set(PIECES)
+    assert len({one.figure.key for one in ASKED}) == len(ASKED)
+
+
+def test_a_piece_that_failed_is_told_with_the_reason() -> None:
+    part = record(listing_plain_whole=[9.0]) | {"failed": {"masters": "no memory"}}
+
+    text = total.markdown([part], "HEAD")
+
+    assert "- failed: masters: no memory" in text.splitlines()
+    assert "| listing of all files, the program from beginning to end, without Kerberos |  | 9.00 s |" in text
+    assert "100,000 files in a listing" in text
+
+
+def test_the_longest_gap_is_one_that_ends_after_the_fault() -> None:
+    assert longest_gap([0.0, 9.0, 9.5, 12.0, 12.5], since=9.2) == 2.5
+    assert longest_gap([0.0, 9.0, 9.5], since=1.0) == 9.0, "it had begun before"
+    with pytest.raises(BenchError, match="nothing was answered"):
+        longest_gap([1.0, 2.0], since=2.0)
+
+
+def test_a_job_without_all_rows_measures_nothing() -> None:
+    check_report({"images": 10, "errors": 0}, 10)
+    for report in ({"images": 9, "errors": 0}, {"images": 10, "errors": 1}):
+        with pytest.raises(BenchError, match="of 10 pictures"):
+            check_report(report, 10)
+
+
+def test_too_little_memory_is_told_before_anything_starts() -> None:
+    with pytest.raises(BenchError, match=r"1000000\.0 GB are needed: end other programs"):
+        check_memory(1e6)
+
+
+def test_the_sum_of_kept_parts_is_told_as_json(tmp_path: Path) -> None:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    kept = record(service_killed_read=[3.5]) | {"commit": commit.stdout.strip()}
+    (tmp_path / "secure-2026-01-01-000000.json").write_text(json.dumps(kept))
+
+    done = CliRunner().invoke(main, ["--sum", "HEAD", "--json", "--output", str(tmp_path)])
+
+    assert done.exit_code == 1
+    assert json.loads(done.output)["values"] == {"service_killed_read": 3.5}
+
+
+@pytest.mark.timeout(900)
+def test_two_services_are_hit_and_nothing_is_left(tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    words = ["--quick", "--only", "service", "--json", "--output", str(tmp_path / "results")]
+    command = [sys.executable, "-m", "bench.secure", *words]
+
+    environment = os.environ | {"TMPDIR": str(folder)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=800, check=False)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    assert found["failed"] == {} and set(found["readings"]) == PAIR
+    # The claim of a service that does not renew it lasts for 2.5 s.
+    assert all(1.5 < seconds[0] < 120.0 for seconds in found["readings"].values()), found["readings"]
+    (kept,) = (tmp_path / "results").glob("secure-*.md")
+    assert kept.read_text() == total.markdown([found], found["date"])
+    assert list(folder.iterdir()) == []
+    assert [one for one in psutil.process_iter() if str(folder) in " ".join(command_line(one))] == []
