@@ -24,7 +24,7 @@ from bench.clocks import Clocks
 from bench.info.database import mariadb
 from bench.info.errors import BenchError
 from bench.pair import Member, Pair
-from bench.programs import environment_of, log_in
+from bench.programs import environment_of, log_in, with_jvm
 from hadoop.local import daemons, health, lifecycle, ports, processes, state
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
@@ -274,6 +274,9 @@ def _load(made: Stage, scratch: Path, pictures: int) -> None:
         made.hdfs().delete(PICTURES, recursive=True)  # those of a larger stage would stay beside the new ones
     folder = scratch / "pictures"
     made.nodewise("images", "make", str(folder), "-n", str(pictures))
+    if made.cluster.kerberos:  # with a handshake and a ticket for each picture, `images load` takes minutes
+        with_jvm(made.cluster, "bench.reading.store", str(folder), PICTURES)
+        return
     loaded = json.loads(made.nodewise("images", "load", str(folder), PICTURES, "--overwrite", "--json"))
     if loaded["loaded"] != pictures:
         raise BenchError(f"{loaded['loaded']} of {pictures} pictures were loaded")

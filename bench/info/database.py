@@ -37,14 +37,14 @@ def mariadb(directory: Path) -> Iterator[str]:
         "--no-defaults",
         *where,
         *as_root,
-        f"--socket={directory / 'socket'}",
+        "--socket=socket",  # in the folder of its data, where it works: a whole path could be too long for a socket
         f"--pid-file={directory / 'pid'}",
         f"--port={port}",
         "--bind-address=127.0.0.1",
     ]
     with running(argv, log) as process:
         await_ready(process, log, lambda: _answers(port))
-        _make(directory / "socket")
+        _make(port)
         yield f"mysql+pymysql://infosvc@127.0.0.1:{port}/infosvc"
 
 
@@ -62,8 +62,8 @@ def _answers(port: int) -> bool:
     return False
 
 
-def _make(database_socket: Path) -> None:
-    connection = pymysql.connect(unix_socket=str(database_socket), user="root", connect_timeout=60)
+def _make(port: int) -> None:
+    connection = pymysql.connect(host="127.0.0.1", port=port, user="root", connect_timeout=60)
     with connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE infosvc")
         cursor.execute("CREATE USER infosvc@localhost")
