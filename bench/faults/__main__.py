@@ -17,6 +17,7 @@ import click
 from bench.faults import kinds as ways
 from bench.faults import table, total, trials
 from bench.faults.draw import draw_faults, pack
+from bench.faults.ha import ha
 from bench.faults.lab import lab
 from bench.faults.local import local
 from bench.faults.place import Place
@@ -26,7 +27,11 @@ from bench.kept import RESULTS, tell
 from bench.parts import Part, PartType, describe_commit, read_parts
 from hadoop.errors import HadoopError
 
-PLACES: Mapping[str, Callable[[Path | None, int], AbstractContextManager[Place]]] = {"local": local, "lab": lab}
+PLACES: Mapping[str, Callable[[Path | None, int], AbstractContextManager[Place]]] = {
+    "local": local,
+    "ha": ha,
+    "lab": lab,
+}
 MOST_JOBS_A_FAULT = 3
 """Jobs in all, for each fault asked for: those that come too late again and again are given up."""
 
@@ -64,13 +69,15 @@ def main(
 ) -> None:
     """Hit what a job needs while it runs, and count its rows: all of it is real, and takes about an hour.
 
-    Local faults hit a cluster on this machine. On the lab, machines lose their power and their networks; it must be up:
-    scripts/lab up. A thousand faults take many hours: run them in parts, and sum up what was kept.
+    Local faults hit a cluster on this machine, which with --on ha has two NameNodes, ResourceManagers and services: one
+    takes over when the other is killed or stands still. On the lab, machines lose their power and their networks; it
+    must be up: scripts/lab up. A thousand faults take many hours: run them in parts, and sum up what was kept.
 
     \b
     Examples:
       scripts/bench faults
       scripts/bench faults --only master --only node --faults 2
+      scripts/bench faults --on ha --only namenode_failover --faults 2
       scripts/bench faults --on lab --faults 40
       scripts/bench faults --faults 1000 --part 3/20
       scripts/bench faults --sum HEAD

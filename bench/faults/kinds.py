@@ -5,30 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bench.faults import disk_faults, lab_faults, local_faults
+from bench.faults import disk_faults, failover_faults, lab_faults, local_faults
 from bench.faults.place import Place, Way
 from bench.faults.volumes import find_obstacle
 from bench.info.errors import BenchError
 
 DISKS: tuple[Way[Any], ...] = (disk_faults.full_disk, disk_faults.slow_disk)
+OF_NODES: tuple[Way[Any], ...] = (
+    local_faults.worker,
+    local_faults.process,
+    local_faults.frozen,
+    local_faults.master,
+    local_faults.zombie_master,
+    local_faults.nodemanager,
+    local_faults.node,
+    local_faults.datanode,
+    local_faults.stuck,
+    local_faults.client,
+    local_faults.job,
+    *DISKS,
+)
+"""Those of every cluster on this machine."""
 WAYS: Mapping[str, tuple[Way[Any], ...]] = {
     "local": (
-        local_faults.worker,
-        local_faults.process,
-        local_faults.frozen,
-        local_faults.master,
-        local_faults.zombie_master,
+        *OF_NODES,
         local_faults.namenode,
         local_faults.clock_jump,
-        local_faults.nodemanager,
-        local_faults.node,
-        local_faults.datanode,
-        local_faults.stuck,
         local_faults.resourcemanager,
         local_faults.service,
-        local_faults.client,
-        local_faults.job,
-        *DISKS,
+    ),
+    "ha": (
+        *OF_NODES,
+        failover_faults.namenode_failover,
+        failover_faults.resourcemanager_failover,
+        failover_faults.service_failover,
     ),
     "lab": (lab_faults.partition, lab_faults.machine, *DISKS),
 }

@@ -9,6 +9,7 @@ from bench.faults.kinds import FAULTS
 
 WHERE = {
     "local": "a real cluster of 4 nodes on one machine",
+    "ha": "a real cluster of 4 nodes on one machine, with two NameNodes, ResourceManagers and services",
     "lab": "a master and 4 workers of the lab",
 }
 

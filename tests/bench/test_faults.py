@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.faults import table, total
-from bench.faults.__main__ import main
+from bench.faults.__main__ import PLACES, main
 from bench.faults.draw import ENDS_MASTER, MOST_MASTERS, ONCE, draw_faults
 from bench.faults.kinds import FAULTS, find_kinds
 from bench.faults.volumes import Volume, find_obstacle
@@ -64,13 +64,23 @@ def test_the_same_seed_draws_the_same_faults_and_another_one_others() -> None:
 
 
 def test_each_kind_has_a_place_and_only_the_lab_cuts_networks_and_power() -> None:
-    assert set(find_kinds("local")) | set(find_kinds("lab")) == set(FAULTS)
+    assert {kind for place in PLACES for kind in find_kinds(place)} == set(FAULTS)
     assert set(find_kinds("lab")) - set(find_kinds("local")) == {"partition", "machine"}
+
+
+def test_where_there_are_two_masters_one_takes_over_and_single_ones_meet_what_they_always_met() -> None:
+    failovers = {"namenode_failover", "resourcemanager_failover", "service_failover"}
+    single = {"namenode", "resourcemanager", "service", "clock_jump"}
+
+    assert set(find_kinds("ha")) - set(find_kinds("local")) == failovers
+    assert set(find_kinds("local")) - set(find_kinds("ha")) == single
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["--only", "service_failover"], "service_failover cannot be done with --on local"),
+        (["--on", "ha", "--only", "namenode"], "namenode cannot be done with --on ha"),
         (["--on", "lab"], "scripts/lab up"),
         (["--on", "lab", "--only", "clock_jump"], "clock_jump cannot be done with --on lab: name one of full_disk"),
         (["--only", "partition"], "partition cannot be done with --on local"),
