@@ -275,6 +275,8 @@ def _load(made: Stage, scratch: Path, pictures: int) -> None:
     folder = scratch / "pictures"
     made.nodewise("images", "make", str(folder), "-n", str(pictures))
     if made.cluster.kerberos:  # with a handshake and a ticket for each picture, `images load` takes minutes
+        for beside in (one for one in folder.iterdir() if one.suffix != ".jpg"):
+            beside.unlink()  # labels, which a job would take for pictures
         with_jvm(made.cluster, "bench.reading.store", str(folder), PICTURES)
         return
     loaded = json.loads(made.nodewise("images", "load", str(folder), PICTURES, "--overwrite", "--json"))
