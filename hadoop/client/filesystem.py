@@ -45,11 +45,14 @@ class FileSystem:
     def __init__(self, patience_seconds: int = 0) -> None:
         """Calls wait so long, about, for a NameNode that is away, starts or is in safe mode; 0 fails soon.
 
+        Of two NameNodes each is asked in turn, for as long as Hadoop's settings say, which is some minutes.
         The first FileSystem of a process decides, as Hadoop keeps it for all later ones.
         """
         conf = configuration()
-        conf.setBoolean("dfs.client.retry.policy.enabled", patience_seconds > 0)
-        if patience_seconds:
+        # Where there are two, this would hold up the question to the other one.
+        waits_for_one = patience_seconds > 0 and not _has_two_namenodes(conf)
+        conf.setBoolean("dfs.client.retry.policy.enabled", waits_for_one)
+        if waits_for_one:
             conf.set("dfs.client.retry.policy.spec", f"1000,{patience_seconds}")  # milliseconds between tries, tries
         with java_errors("connecting to HDFS", REMEDY):
             self.java = java("org.apache.hadoop.fs.FileSystem").get(conf)
@@ -212,6 +215,13 @@ class FileSystem:
 def draft_of(name: str) -> str:
     """A name beside that of a file, which no other has; see hadoop.client.drafts."""
     return f"{name}.{secrets.token_hex(4)}"
+
+
+def _has_two_namenodes(conf: Any) -> bool:
+    """Whether the default file system has NameNodes that take over from one another."""
+    java("org.apache.hadoop.hdfs.HdfsConfiguration").init()  # reads hdfs-site.xml, too
+    default = java("org.apache.hadoop.fs.FileSystem").getDefaultUri(conf)
+    return bool(java("org.apache.hadoop.hdfs.HAUtilClient").isLogicalUri(conf, default))
 
 
 def _write(stream: Any, content: bytes) -> None:

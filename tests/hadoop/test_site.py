@@ -65,6 +65,16 @@ def test_a_client_gives_up_sooner_than_a_node(cluster: Cluster) -> None:
     assert int(_keys(cluster.conf_dir / "yarn-site.xml")[key]) < int(_node(cluster, "yarn-site.xml")[key])
 
 
+def test_a_node_waits_for_its_only_namenode_and_asks_the_other_one_of_two_at_once(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    key = "dfs.client.retry.policy.enabled"
+    assert _node(cluster, "hdfs-site.xml")[key] == "true"
+    pair = replace(cluster, home=tmp_path / "pair", ha=True)
+    site.render(pair)
+    assert key not in _node(pair, "hdfs-site.xml")
+
+
 def test_replicas_follow_the_number_of_nodes(cluster: Cluster, tmp_path: Path) -> None:
     assert _keys(cluster.conf_dir / "hdfs-site.xml")["dfs.replication"] == "2"
     single = Cluster(tmp_path / "single", "127.0.9", 1, "me", Path("/jars"), Path("/java"))
