@@ -35,6 +35,10 @@ Trusts = Callable[[str], bool]
 """Whether a daemon (scheme://host:port) may be shown a ticket; it is called only when one asks for it."""
 
 
+class Unreached(OSError):
+    """There was no connection, so nothing of a body was sent."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """Seconds to connect, seconds until the next bytes, seconds for the whole page, and the size of a page in bytes.
@@ -175,7 +179,11 @@ def _new_connection(request: _Request, limits: Limits) -> HTTPConnection:
     tls = _trust() if parts.scheme == "https" else None
     connection = new_connection(parts.hostname, parts.port, limits.connect, tls)
     if request.body is not None:
-        connection.connect()
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            raise Unreached(str(error) or type(error).__name__) from error
         connection.sock.settimeout(limits.silence)  # a piece of it may take longer than a connection
     return connection
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urljoin
 
 from hadoop.errors import HadoopError, NoTicket
 from hadoop.rest.connections import Answer as Answer
-from hadoop.rest.connections import Body, Connections, Trusts, asks_for_ticket
+from hadoop.rest.connections import Body, Connections, Trusts, Unreached, asks_for_ticket
 from hadoop.rest.connections import Limits as Limits
 from hadoop.rest.masters import ACTIVE, Addresses, as_tuple, in_order, read_role, remember, stands_by
 from infosvc.wire.bounded_answer import AnswerTooLarge
@@ -44,6 +44,10 @@ class NoAnswer(HadoopError):
         )
         self.address = address
         self.reason = str(reason)
+
+
+class NotSent(NoAnswer):
+    """There is no connection to a daemon, so it knows nothing of a request that has a body."""
 
 
 class TooLarge(HadoopError):
@@ -130,7 +134,8 @@ class Pages:
             except (OSError, HTTPException, ValueError) as error:
                 reasons.append(str(error) or type(error).__name__)
                 if len(self.addresses) == 1:
-                    raise NoAnswer(self.title, address, reasons[0]) from error
+                    kind = NotSent if isinstance(error, Unreached) else NoAnswer
+                    raise kind(self.title, address, reasons[0]) from error
                 continue
             # One that stands by may lead to the active one under a name that the site files do not have for it.
             is_led_away = asks_for_ticket(answer) and answer.origin not in self.addresses

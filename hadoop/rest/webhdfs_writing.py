@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from hadoop.rest.masters import Addresses
-from hadoop.rest.pages import IN_ADDRESSES, Limits, Pages
+from hadoop.rest.pages import AGAIN_SECONDS, IN_ADDRESSES, Limits, NotSent, Pages
 from hadoop.rest.webhdfs import Refused, WebHdfs
 
 LIMITS = Limits(connect=10.0, silence=60.0, seconds=3600.0, patience=60.0)
-"""Of what is written a DataNode says nothing until it has it whole; a NameNode takes over in less than the patience."""
+"""Of what is written a DataNode says nothing until it has it whole.
+
+A NameNode takes over in less than the patience. DataNodes accept no connection for some seconds of it: the thread that
+would do so waits for that NameNode, too, to write for somebody else.
+"""
 
 
 class WritableHdfs(WebHdfs):
@@ -24,7 +29,22 @@ class WritableHdfs(WebHdfs):
     def write(
         self, path: str, content: bytes | Iterable[bytes], overwrite: bool = False, block_bytes: int | None = None
     ) -> None:
-        """Write a whole file, of all pieces if there are several; its folder comes by itself."""
+        """Write a whole file, of all pieces if there are several; its folder comes by itself.
+
+        While a DataNode cannot be reached, the NameNode is asked again for one: where to write to is all it has told.
+        """
+        give_up = time.monotonic() + self._limits.patience
+        while True:
+            try:
+                return self._write_once(path, content, overwrite, block_bytes)
+            except NotSent:
+                if time.monotonic() + AGAIN_SECONDS > give_up:
+                    raise
+                time.sleep(AGAIN_SECONDS)
+
+    def _write_once(
+        self, path: str, content: bytes | Iterable[bytes], overwrite: bool, block_bytes: int | None
+    ) -> None:
         more = {"blocksize": str(block_bytes)} if block_bytes else {}
         flag = "true" if overwrite else "false"
         told = self._ask_json(path, "CREATE", "PUT", overwrite=flag, noredirect="true", **more)

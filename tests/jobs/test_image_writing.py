@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Timer
+from threading import Lock, Timer
 
 import pytest
 from PIL import Image
@@ -93,6 +96,55 @@ def test_loading_goes_on_when_the_other_namenode_takes_over(place: Place, pictur
     assert load(pictures, "/data", place.addresses, "me").loaded == 3
     timer.join()
     assert {asked.query["op"] for asked in place.namenodes[0].asked} >= {"CREATE"}
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a DataNode that takes connections and then does nothing: its thread waits for a NameNode."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"https://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_loading_goes_on_when_a_datanode_is_busy_with_the_failover_itself(
+    place: Place, pictures: Path, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhdfs_writing, "LIMITS", Limits(connect=0.2, patience=30.0))
+    asked, one_by_one = Counter[str](), Lock()
+
+    def lead(request: Asked) -> Said:
+        with one_by_one:
+            asked[request.path] += request.query["op"] == "CREATE"
+            place.hdfs.datanode = silent if asked[request.path] == 1 else place.datanode.address
+            return place.hdfs(request)
+
+    place.namenodes[1].answer = lead
+    assert load(pictures, "/data", place.addresses, "me").loaded == 3
+
+    assert place.hdfs.files == {f"/data/{name}": (pictures / name).read_bytes() for name in NAMES}
+    assert [count for path, count in asked.items() if path.endswith(".jpg")] == [2, 2, 2]
+
+
+def test_a_datanode_that_stays_busy_is_waited_for_as_long_as_a_namenode(
+    place: Place, pictures: Path, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhdfs_writing, "LIMITS", Limits(connect=0.2, patience=2.0))
+    place.hdfs.datanode = silent
+    begun = time.monotonic()
+    with pytest.raises(JobError, match=rf"HDFS does not answer at {silent} \(.*timed out\)"):
+        load(pictures, "/data", place.addresses, "me")
+    assert 0.5 < time.monotonic() - begun < 20
+
+
+def test_what_a_datanode_may_have_written_already_is_not_written_again(place: Place, pictures: Path) -> None:
+    def die(_: Asked) -> Said:
+        raise ConnectionAbortedError
+
+    place.datanode.answer = die
+    with pytest.raises(JobError, match="HDFS does not answer at"):
+        load(pictures, "/data", place.addresses, "me")
+    paths = [asked.path for asked in place.datanode.asked]
+    assert paths
+    assert len(paths) == len(set(paths))
 
 
 def test_when_no_namenode_takes_over_both_are_named(
