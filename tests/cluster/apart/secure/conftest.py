@@ -17,7 +17,6 @@ import pytest
 from bench.stage import START_SECONDS
 from hadoop.local import lifecycle
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Producer
 from jobs.images.datasets import make
 from tests.cluster.apart.secure.place import (
@@ -95,16 +94,16 @@ def long_job(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def _judge(place: Place) -> None:
-    until(lambda: _answers(place.url))
-    with InfoClient.from_token_file(place.url, place.cluster.home / "service" / "token") as client:
+    until(lambda: _answers(place))
+    with InfoClient.from_token_file(place.url, place.token_file) as client:
         client.put_producer(Producer(CAPABILITY, cmd="", time_max=86400, kind=Kind.PROGRAM))
         for node in place.cluster.nodes:
             client.put_node(node, f"{node}:8410")
             client.put_value(CAPABILITY, node, 1.0)
 
 
-def _answers(url: str) -> bool:
-    with suppress(InfoError):
-        InfoClient(url).producers()
+def _answers(place: Place) -> bool:
+    with suppress(OSError):
+        place.ask("/producers")
         return True
     return False

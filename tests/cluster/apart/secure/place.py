@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import psutil
 
@@ -54,6 +54,11 @@ class Place:
     def url(self) -> str:
         """Of the service, once it runs."""
         return f"http://{self.cluster.master}:{ports.INFOSVC}"
+
+    @property
+    def token_file(self) -> Path:
+        """What the service's admin shows."""
+        return self.cluster.home / "service" / "token"
 
     def variables(self, user: str = "alice") -> dict[str, str]:
         """The environment of a shell of a user's."""
@@ -112,8 +117,9 @@ class Place:
         return {str(one["id"]): str(one["applicationTags"]) for one in found}
 
     def ask(self, path: str) -> Any:
-        """What the service answers to a call of the dashboard's."""
-        with urlopen(f"{self.url}/api/v1{path}", timeout=60) as answer:
+        """What the service answers to a call of its admin's."""
+        shown = {"Authorization": f"Bearer {self.token_file.read_text().strip()}"}
+        with urlopen(Request(f"{self.url}/api/v1{path}", headers=shown), timeout=60) as answer:
             return json.loads(answer.read())
 
     def files_shown(self, path: str) -> int:
