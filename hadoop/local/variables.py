@@ -28,7 +28,6 @@ def of(cluster: Cluster, principal: str | None = None) -> dict[str, str]:
         | {
             "KRB5CCNAME": realm.tickets(user),
             "KRB5_CLIENT_KTNAME": str(realm.keytab(user)),
-            "SSL_CERT_FILE": str(realm.certificates.authorities),
             "PATH": f'{shlex.quote(str(realm.commands))}:"$PATH"',
         }
     )

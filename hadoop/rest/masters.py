@@ -43,8 +43,10 @@ def stands_by(answer: Answer) -> bool:
     if answer.status != 403:
         return False
     try:
-        return json.loads(answer.content)["RemoteException"]["exception"] in _NOT_NOW
-    except (ValueError, LookupError, TypeError):
+        told = json.loads(answer.content)["RemoteException"]
+        # Who shows a token is told so of the token, which one that stands by cannot check.
+        return told["exception"] in _NOT_NOW or told["message"].rpartition(": ")[2] in _NOT_NOW
+    except (ValueError, LookupError, TypeError, AttributeError):
         return False
 
 

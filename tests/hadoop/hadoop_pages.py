@@ -23,6 +23,14 @@ STANDBY = {
         "message": "Operation category READ is not supported in state standby. Visit https://s.apache.org/sbnn-error",
     }
 }
+STANDBY_TO_A_TOKEN = {
+    "RemoteException": {
+        "exception": "SecurityException",
+        "javaClassName": "java.lang.SecurityException",
+        "message": "Failed to obtain user group information: "
+        "org.apache.hadoop.security.token.SecretManager$InvalidToken: StandbyException",
+    }
+}
 
 
 @dataclass
@@ -161,7 +169,7 @@ class Hdfs:
         if "written" in asked.query:  # which a DataNode does
             return self._write(path, asked)
         if not self.is_active:
-            return say(STANDBY, 403)
+            return say(STANDBY_TO_A_TOKEN if "delegation" in asked.query else STANDBY, 403)
         operations: dict[str, Callable[[str, Asked], Said]] = {
             "CREATE": self._create,
             "GETFILESTATUS": self._status,

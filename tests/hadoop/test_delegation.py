@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def test_a_file_that_is_cut_off_has_none(length: int) -> None:
 def test_another_kind_of_file_and_one_without_such_a_token_have_none() -> None:
     assert parse_token(b"HDTS\x01" + FILE[5:]) is None
     assert parse_token(FILE.replace(b"HDFS_DELEGATION_TOKEN", b"HDFS_DELEGATION_OTHER")) is None
+
+
+def test_of_two_namenodes_one_that_stands_by_and_so_cannot_check_the_token_is_passed_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tokens").write_bytes(FILE)
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(tmp_path / "tokens"))
+    with closing(Daemon(Hdfs(is_active=False))) as one, closing(Daemon(Hdfs())) as other:
+        assert WebHdfs((one.address, other.address), "me").exists("/")
+
+        assert [asked.query["delegation"] for asked in one.asked + other.asked] == [TOKEN, TOKEN]
 
 
 def test_hdfs_is_shown_the_token_and_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,10 @@ def test_a_shell_is_told_of_a_realm_only_where_there_is_one(cluster: Cluster) ->
     with pytest.raises(HadoopError, match="has no Kerberos"):
         variables.of(plain, "me")
     assert variables.of(cluster)["KRB5_CLIENT_KTNAME"].endswith("/users/me.keytab")
+    trusted = str(cluster.realm.certificates.authorities)
+    assert (
+        cluster.realm.environment_of_containers()["SSL_CERT_FILE"] == variables.of(cluster)["SSL_CERT_FILE"] == trusted
+    )
     with pytest.raises(HadoopError, match=r"no principal carol.*cluster up --principal carol"):
         variables.of(cluster, "carol")
 

@@ -96,8 +96,12 @@ class Realm:
         return f"FILE:{self.folder}/users/{user}.tickets"
 
     def environment_of_containers(self) -> dict[str, str]:
-        """What programs in containers need to find the realm."""
-        return {"KRB5_CONFIG": str(self.krb5_conf), "JAVA_TOOL_OPTIONS": " ".join(self.java_options)}
+        """What programs in containers need to find the realm, and to trust the daemons' pages."""
+        return {
+            "KRB5_CONFIG": str(self.krb5_conf),
+            "JAVA_TOOL_OPTIONS": " ".join(self.java_options),
+            "SSL_CERT_FILE": str(self.certificates.authorities),
+        }
 
     def environment_of_kdc(self) -> dict[str, str]:
         """The variables of the programs that keep the realm."""
