@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -61,6 +62,20 @@ def test_a_start_in_a_shell_that_uses_the_cluster_adds_nothing_to_what_is_truste
 
     assert authorities.read_bytes() == before
     assert before.endswith(cluster.realm.certificates.certificate.read_bytes())
+
+
+def test_a_start_in_a_shell_that_uses_the_cluster_leaves_that_shell_its_commands(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = cluster.realm.commands
+    before = {file.name for file in commands.iterdir()}
+    monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
+
+    cluster.realm.prepare()
+
+    assert commands.parts[-3:] == programs.COMMANDS
+    assert before == {file.name for file in commands.iterdir()}
+    assert bool(before) == programs.is_unpacked(programs.find("kinit"))
 
 
 def test_a_database_that_was_not_finished_is_made_anew_with_its_keytabs(cluster: Cluster) -> None:

@@ -12,7 +12,9 @@ from hadoop.installation import ROOT, unpacked_remedy
 UNPACKED = ROOT / ".kerberos"
 FOR_PEOPLE = ("kinit", "klist", "kdestroy", "kvno")
 _OF_THE_REALM = ("krb5kdc", "kdb5_util", "kadmin.local")
-_SYSTEM = "/usr/sbin:/sbin"
+_SYSTEM = ("/usr/sbin", "/sbin")
+COMMANDS = ("cluster", "kerberos", "bin")
+"""The end of the path of a folder with what people call, below the home of a cluster."""
 
 
 def check() -> None:
@@ -25,7 +27,7 @@ def check() -> None:
 
 def find(name: str) -> Path:
     """The program of this name; HadoopError with the remedy when it is missing."""
-    own = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_SYSTEM}")
+    own = shutil.which(name, path=os.pathsep.join(_folders()))
     unpacked = (UNPACKED / "usr" / folder / name for folder in ("sbin", "bin"))
     found = Path(own) if own else next((path for path in unpacked if path.is_file()), None)
     if found is None:
@@ -34,6 +36,12 @@ def find(name: str) -> Path:
             remedy=unpacked_remedy("krb5-kdc krb5-admin-server krb5-user"),
         )
     return found
+
+
+def _folders() -> list[str]:
+    """Where this machine has programs; not where a shell that uses a cluster has those that were unpacked."""
+    named = os.environ.get("PATH", "").split(os.pathsep)
+    return [folder for folder in (*named, *_SYSTEM) if Path(folder).parts[-len(COMMANDS) :] != COMMANDS]
 
 
 def libraries(program: Path) -> dict[str, str]:
