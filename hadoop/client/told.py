@@ -13,6 +13,7 @@ _MISSING = re.compile(
     r"^(?:\S*/)?bash: (?:line \d+: )?(\S+): (?:No such file or directory|command not found)$", re.MULTILINE
 )
 _NOT_FOUND = re.compile(r"exit code:? 127\b", re.IGNORECASE)
+_RESTARTED = "Attempt recovered after RM restart"
 
 
 def find_unfetched(diagnostics: str) -> str:
@@ -45,6 +46,15 @@ def find_cause(diagnostics: str) -> str:
     found = [match for line in diagnostics.splitlines() if (match := _EXCEPTION.match(line))]
     causes = [match for match in found if match[1]] or found
     return f"{causes[-1][2]}: {causes[-1][3].strip()}" if causes else ""
+
+
+def without_restarts(diagnostics: str) -> str:
+    """What is told, without the words that a ResourceManager which takes over puts before them, with no blank between.
+
+    >>> without_restarts("Attempt recovered after RM restartall 64 steps are done")
+    'all 64 steps are done'
+    """
+    return diagnostics.replace(_RESTARTED, "").strip()
 
 
 def tell_end(diagnostics: str) -> str:

@@ -12,7 +12,7 @@ import jpype
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.kerberos import tokens
-from hadoop.client.told import find_unfetched
+from hadoop.client.told import find_unfetched, without_restarts
 from hadoop.errors import HadoopError, UnknownApplication
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
@@ -342,7 +342,7 @@ def _application(report: Any) -> Application:
         state=str(report.getYarnApplicationState()),
         final=str(report.getFinalApplicationStatus()),
         progress=float(report.getProgress()),
-        diagnostics=str(report.getDiagnostics() or "").strip(),
+        diagnostics=without_restarts(str(report.getDiagnostics() or "")),
         host=str(report.getHost()),
         started_at=int(report.getStartTime()) / 1000,
         tags=frozenset(str(tag) for tag in report.getApplicationTags()),

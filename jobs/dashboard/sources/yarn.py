@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hadoop.client.told import without_restarts
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import Limits, NotKnown
@@ -54,7 +55,7 @@ def parse_known(row: Mapping[str, Any]) -> Known:
         state=str(row["state"]),
         final=str(row["finalStatus"]),
         progress=min(max(float(row.get("progress") or 0) / 100, 0.0), 1.0),
-        diagnostics=str(row.get("diagnostics") or "").strip(),
+        diagnostics=without_restarts(str(row.get("diagnostics") or "")),
         host="N/A",
         started_at=started or 0.0,
         tags=frozenset(tag.strip() for tag in tags.split(",") if tag.strip()),
