@@ -37,6 +37,19 @@ except HadoopError as error:
     print(error, flush=True)
 """
 
+REFUSED = """
+import sys
+from pathlib import Path
+from hadoop.client.jvm import HadoopHome, java, java_errors, start
+from hadoop.errors import HadoopError
+start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), "somebody"))
+try:
+    with java_errors("writing", "is it up?"):
+        raise java("org.apache.hadoop.security.AccessControlException")(sys.argv[3])
+except HadoopError as error:
+    print(error, flush=True)
+"""
+
 
 def test_a_type_of_resource_that_java_does_not_know_is_named_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "core-site.xml").write_text("<configuration/>")
@@ -60,3 +73,16 @@ def test_a_signal_ends_the_process_as_it_would_without_a_jvm(
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.wait(60) == status
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [("Permission denied: user=ada, access=WRITE", "ask the owner that it names"), ("Connection refused", "is it up?")],
+)
+def test_who_may_not_do_something_is_told_whom_to_ask(tmp_path: Path, said: str, remedy: str) -> None:
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    argv = [sys.executable, "-c", REFUSED, str(tmp_path), str(JARS), said]
+
+    done = subprocess.run(argv, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120)
+
+    assert done.stdout.startswith(f"writing failed: {said} ({remedy}"), done.stderr

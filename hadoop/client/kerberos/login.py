@@ -34,6 +34,7 @@ _REMEDIES = {
     r"Unable to obtain password|Checksum failed|Pre-authentication information was invalid": (
         "this keytab is not of that principal, or has been replaced: get a new one"
     ),
+    r"Permission denied: user=": "ask the owner that it names, or the superuser of HDFS, to let you do that",
     r"Client cannot authenticate via|Kerberos tgt|Kerberos credentials|No valid credentials|Ticket expired": (
         "run `kinit`, or name a keytab with --keytab"
     ),
@@ -95,7 +96,7 @@ def log_in(account: Account) -> str:
 
 
 def find_remedy(error: Any) -> str:
-    """What helps against an error of Java's that Kerberos has caused, "" for another one."""
+    """What helps against an error of Java's that is about who somebody is, or what he may; "" for another one."""
     said: list[str] = []
     while error is not None and len(said) < 20:  # some name each other as their cause
         said.append(str(error.getMessage()))

@@ -1,4 +1,4 @@
-"""The folders of HDFS that users have, which without Kerberos everybody makes for himself."""
+"""The folders of HDFS that users need, which without Kerberos everybody makes for himself."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def _steps(realm: Realm) -> list[tuple[str, dict[str, str]]]:
     steps: list[tuple[str, dict[str, str]]] = [
         ("/tmp", {"op": "MKDIRS"}),  # noqa: S108  # of HDFS
         ("/tmp", {"op": "SETPERMISSION", "permission": "1777"}),  # noqa: S108
+        ("/nodewise", {"op": "MKDIRS"}),  # environments, of whoever is the first to make one
+        ("/nodewise", {"op": "SETPERMISSION", "permission": "1777"}),
         ("/user", {"op": "MKDIRS"}),
     ]
     for user in realm.users:
