@@ -74,7 +74,8 @@ MADE = (
 DRAFTS = (
     BEGIN
     + """
-from hadoop.client.drafts import clear_old, draft_of
+from hadoop.client.drafts import clear_old
+from hadoop.client.filesystem import draft_of
 old, put_away = draft_of('/draft/a'), draft_of('/draft/b')
 for name in (old, put_away):
     fs.write(name, b'half')
