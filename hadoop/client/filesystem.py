@@ -12,7 +12,7 @@ from typing import Any
 
 import jpype
 
-from hadoop.client.jvm import configuration, java, java_errors
+from hadoop.client.jvm import configuration, has_two_namenodes, java, java_errors
 from hadoop.errors import HadoopError
 
 REMEDY = "is HDFS up? `nodewise cluster status` tells"
@@ -50,7 +50,7 @@ class FileSystem:
         """
         conf = configuration()
         # Where there are two, this would hold up the question to the other one.
-        waits_for_one = patience_seconds > 0 and not _has_two_namenodes(conf)
+        waits_for_one = patience_seconds > 0 and not has_two_namenodes(conf)
         conf.setBoolean("dfs.client.retry.policy.enabled", waits_for_one)
         if waits_for_one:
             conf.set("dfs.client.retry.policy.spec", f"1000,{patience_seconds}")  # milliseconds between tries, tries
@@ -215,13 +215,6 @@ class FileSystem:
 def draft_of(name: str) -> str:
     """A name beside that of a file, which no other has; see hadoop.client.drafts."""
     return f"{name}.{secrets.token_hex(4)}"
-
-
-def _has_two_namenodes(conf: Any) -> bool:
-    """Whether the default file system has NameNodes that take over from one another."""
-    java("org.apache.hadoop.hdfs.HdfsConfiguration").init()  # reads hdfs-site.xml, too
-    default = java("org.apache.hadoop.fs.FileSystem").getDefaultUri(conf)
-    return bool(java("org.apache.hadoop.hdfs.HAUtilClient").isLogicalUri(conf, default))
 
 
 def _write(stream: Any, content: bytes) -> None:

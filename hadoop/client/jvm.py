@@ -177,12 +177,16 @@ def _bound_answers(conf: Any) -> None:
 
     Hadoop waits for two minutes, which is right for a single master: there is nobody else to ask.
     """
-    namenodes = java("org.apache.hadoop.hdfs.HAUtilClient").isLogicalUri(
-        conf, java("org.apache.hadoop.fs.FileSystem").getDefaultUri(conf)
-    )
-    if namenodes or java("org.apache.hadoop.yarn.conf.HAUtil").isHAEnabled(conf):
+    if has_two_namenodes(conf) or java("org.apache.hadoop.yarn.conf.HAUtil").isHAEnabled(conf):
         told = int(java("org.apache.hadoop.ipc.Client").getRpcTimeout(conf))  # 0 is for ever
         conf.setInt(_ANSWER_KEY, min(told or _ANSWER_MS, _ANSWER_MS))
+
+
+def has_two_namenodes(conf: Any) -> bool:
+    """Whether the default file system has NameNodes that take over from one another."""
+    java("org.apache.hadoop.hdfs.HdfsConfiguration").init()  # reads hdfs-site.xml, too
+    default = java("org.apache.hadoop.fs.FileSystem").getDefaultUri(conf)
+    return bool(java("org.apache.hadoop.hdfs.HAUtilClient").isLogicalUri(conf, default))
 
 
 @contextmanager
