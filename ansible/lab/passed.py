@@ -86,11 +86,16 @@ def read(root: Path = ROOT) -> dict[str, Any]:
 
 
 def due(root: Path = ROOT) -> list[Due]:
-    """The cycles that have to pass again, first the one whose pass is the oldest."""
+    """The cycles that have to pass again, first the one whose pass is the oldest.
+
+    A cycle that has passed nowhere joins the others by its first pass.
+    """
     entries, known = read(root), snapshot(root)
     found = []
     for cycle in CYCLES:
         entry = entries.get(cycle)
+        if entry is None and entries:
+            continue
         if entry is None or entry["hash"] != fingerprint(cycle, entry["files"], known, root):
             found.append(Due(cycle, entry["date"] if entry else ""))
     return sorted(found, key=lambda one: one.since)
