@@ -324,12 +324,12 @@ def test_with_ack_fast_what_readers_see_is_stored_some_seconds_later(
 
 
 def test_with_ack_fast_a_pair_acknowledges_nothing_that_its_database_does_not_take(
-    sqlite_url: str,
+    mariadb: MariaDB,
     eventually: Callable[[Callable[[], bool]], None],
     serve: Serving,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with serve(sqlite_url, ack=Ack.FAST, shared_with="http://127.0.0.1:9", flush=0.05) as service:
+    with serve(mariadb.new_database(), ack=Ack.FAST, shared_with="http://127.0.0.1:9", flush=0.05) as service:
         service.client.put_producer(Producer("cpu", "x", 5.0))
         service.client.put_node("n1", "127.0.0.1:9")
         numbers = count(1)
