@@ -45,7 +45,7 @@ ANSWER = "ipc.client.rpc-timeout.ms"
 
 def said(folder: Path, program: str, **told: str) -> Any:
     """What a program prints, in a process of its own."""
-    for name, begin in {"core": ("fs", "ipc"), "hdfs": "dfs", "yarn": "yarn"}.items():
+    for name, begin in {"core": ("fs", "ipc"), "hdfs": ("dfs",), "yarn": ("yarn",)}.items():
         _write_site(folder / f"{name}-site.xml", {key: value for key, value in told.items() if key.startswith(begin)})
     argv = [sys.executable, "-c", program, str(folder), str(JARS)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120)
