@@ -130,7 +130,7 @@ def test_the_command_brings_the_calls_of_jobs_and_paths(tmp_path: Path, monkeypa
         whole.main(["--port", "0"], standalone_mode=False, obj=tmp_path)
     assert [route.name for group in brought for route in group.routes if route.rule == "/api/v1/jobs"] == ["jobs"]
     own = [param.name for param in serve.params]
-    assert [param.name for param in whole.params] == [*own, "submit", "submit_url"]
+    assert [param.name for param in whole.params] == [*own, "submit", "submit_url", "open_paths"]
 
 
 def test_the_submitter_asks_its_own_service_and_jobs_are_told_of_both(
