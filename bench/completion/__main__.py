@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
 from bench.lab import WORKERS
 from bench.parts import Part, PartType, describe_commit, read_parts
+from bench.telling import say
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
 from infosvc.wire.errors import InfoError
@@ -104,8 +104,8 @@ def main(
 def _measure(shape: Shape, part: Part, seed: int, names: tuple[str, ...], tasks: int | None) -> dict[str, Any]:
     commit, since = describe_commit(), machine.Since()
     slices = [Slice(one.load, one.wishes[:tasks]) for one in part.take(draw_slices(seed, shape.programs))]
-    with scene(shape, seed, _say) as (found, busy):
-        alone = teach(found, _say)
+    with scene(shape, seed, say) as (found, busy):
+        alone = teach(found, say)
         kept = [_turns(found, one, names, alone, seed, part.number + place) for place, one in enumerate(slices)]
     told = [[*pair, *seconds] for pair, seconds in alone.items()]
     return since.heading(RESULTS, machine.ours() | machine.hadoop(JARS)) | {
@@ -131,7 +131,7 @@ def _turns(found: Scene, one: Slice, names: tuple[str, ...], alone: Alone, seed:
     for way in order:
         ways[way] = run(found, one, way, unit)
         mean = sum(row["completed"] for row in ways[way]) / len(ways[way])
-        _say(f"load {one.load}, {way}: {len(ways[way])} tasks, {mean:.1f} s from asking to the end in the mean")
+        say(f"load {one.load}, {way}: {len(ways[way])} tasks, {mean:.1f} s from asking to the end in the mean")
     return {
         "load": one.load,
         "unit": unit,
@@ -161,10 +161,6 @@ def _tell_sum(records: total.Records, commits: str, as_json: bool) -> bool:
         json.dumps({"ratios": told, "missing": missing}, indent=1) if as_json else total.markdown(records, commits)
     )
     return bool(missing)
-
-
-def _say(text: str) -> None:
-    click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import signal
@@ -26,6 +25,7 @@ from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
 from bench.parts import DIRTY, Part, PartType, describe_commit, read_parts
 from bench.programs import output as output_of
+from bench.telling import say, tell_sum
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
 
@@ -81,7 +81,7 @@ def main(
     is_kept = not (names or rounds or quick)
     try:
         if commits:
-            sys.exit(_tell_sum(read_parts(output or RESULTS, "environments", commits), commits, as_json))
+            sys.exit(tell_sum(total, read_parts(output or RESULTS, "environments", commits), commits, as_json))
         if is_kept and describe_commit().endswith(DIRTY):
             raise BenchError("files differ from the commit, so nobody could tell what was measured: commit them first")
         record = _measure(part, part.take(names or [*PIECES]), seed, 1 if quick else rounds, quick)
@@ -102,9 +102,9 @@ def _measure(part: Part, chosen: Sequence[str], seed: int, rounds: int | None, q
         leave_network()
         for content, files in fetched.items():
             names = [one for one in chosen if _content_of(one, quick) is content]
-            with scene(content, files, nodes, _say) as made:
+            with scene(content, files, nodes, say) as made:
                 for name in names:
-                    told.measure(name, Place(made, _chance(seed, name), rounds, _say))
+                    told.measure(name, Place(made, _chance(seed, name), rounds, say))
     return since.heading(RESULTS, _versions()) | {
         "commit": commit,
         "seed": seed,
@@ -129,7 +129,7 @@ class Told:
 
     def measure(self, name: str, place: Place) -> None:
         """One piece, or why not."""
-        _say(name)
+        say(name)
         self.sizes |= {tell_size(name, way): size for way, size in place.scene.sizes.items()}
         try:
             self.readings[name] = PIECES[name](place)
@@ -139,14 +139,14 @@ class Told:
     def fail(self, name: str, error: BenchError) -> None:
         """Note that a piece is not measured."""
         self.failed[name] = str(error)
-        _say(f"{name} is not measured: {error}")
+        say(f"{name} is not measured: {error}")
 
 
 def fetch_all(chosen: Sequence[str], folder: Path, quick: bool, told: Told) -> dict[Content, list[Path]]:
     """The packages of each content; pieces of one that cannot be fetched are not measured."""
     found: dict[Content, list[Path]] = {}
     for content in dict.fromkeys(_content_of(one, quick) for one in chosen):
-        _say(f"fetching packages of {content.module}")
+        say(f"fetching packages of {content.module}")
         try:
             found[content] = fetch(content, folder / content.module)
         except BenchError as error:
@@ -174,19 +174,6 @@ def _versions() -> dict[str, str]:
 def _version(argv: Sequence[str]) -> str:
     found = re.search(r"\d+(\.\d+)+\S*", output_of(argv, argv[0]))
     return found[0].rstrip(",") if found else ""
-
-
-def _tell_sum(records: total.Records, commits: str, as_json: bool) -> bool:
-    """Print it, and tell whether a goal is missed."""
-    missing = total.find_missing_goals(records)
-    told = {"values": total.values(records), "missing": missing}
-    title = f"{len(records)} parts at {commits}"
-    click.echo(json.dumps(told, indent=1) if as_json else total.markdown(records, title))
-    return bool(missing)
-
-
-def _say(text: str) -> None:
-    click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
 
 
 if __name__ == "__main__":

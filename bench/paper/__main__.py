@@ -20,6 +20,7 @@ from bench.paper.journal import Journal
 from bench.paper.methods import TITLES, Work, methods, turns
 from bench.paper.prepare import BATCH, ENGINE
 from bench.paper.stage import Stage, install, stage
+from bench.telling import say
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
 
@@ -68,7 +69,7 @@ def main(
     since = machine.Since()
     try:
         kept = _journal(journal, resume, settings | {"quick": quick})
-        _say(f"journal: {kept.path}")
+        say(f"journal: {kept.path}")
         missing = [
             (number, method)
             for number in range(rounds)
@@ -92,19 +93,19 @@ def _measure(made: Stage, kept: Journal, missing: Sequence[tuple[int, str]], qui
     """Everything that is missing; a run that fails is kept as one that failed, and the next one begins."""
     settings = kept.settings
     install(made)
-    prepare.store(made, settings["pictures"], any(method in SPARK for _, method in missing), _say)
+    prepare.store(made, settings["pictures"], any(method in SPARK for _, method in missing), say)
     if kept.scene is None:
-        found = prepare.scene(made, settings["seed"], settings["cpus"], not quick, _say)
+        found = prepare.scene(made, settings["seed"], settings["cpus"], not quick, say)
         kept.set_scene(found | {"taught": prepare.teach_speeds(made, settings["pictures"], settings["seed"])})
     scene = kept.scene or {}
-    _say("images/s in a job: " + ", ".join(f"{name} {speed:.1f}" for name, speed in scene["taught"].items()))
+    say("images/s in a job: " + ", ".join(f"{name} {speed:.1f}" for name, speed in scene["taught"].items()))
     for name, percent in scene["percent"].items():
         made.load(name, percent)
     work = Work(settings["pictures"], ENGINE, BATCH, settings["seed"], scene["taught"])
     for number, method in missing:
         run = methods(number, settings["cpus"], scene["percent"])[method]
         kept.add({"round": number, "method": method} | _one(made, work, run))
-        _say(f"round {number + 1}, {TITLES[method]}: {_summary_line(kept.runs[-1])}")
+        say(f"round {number + 1}, {TITLES[method]}: {_summary_line(kept.runs[-1])}")
 
 
 def _one(made: Stage, work: Work, run: Callable[[Stage, Work], dict[str, Any]]) -> dict[str, Any]:
@@ -138,11 +139,7 @@ def _tell(record: dict[str, Any], as_json: bool, output: Path | None) -> None:
     if output:
         folder = DOCS if output == RESULTS else output
         for path in picture.draw(folder, record["runs"], sorted(record["scene"]["wanted"])):
-            _say(f"drawn: {path}")
-
-
-def _say(text: str) -> None:
-    click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
+            say(f"drawn: {path}")
 
 
 if __name__ == "__main__":

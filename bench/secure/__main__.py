@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import sys
@@ -22,6 +21,7 @@ from bench.parts import DIRTY, Part, PartType, describe_commit, read_parts
 from bench.secure import total
 from bench.secure.pieces import PIECES
 from bench.secure.scene import Found, Place, Size
+from bench.telling import say, tell_sum
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
 
@@ -78,7 +78,7 @@ def main(
     is_kept = not (names or rounds or quick)
     try:
         if commits:
-            sys.exit(_tell_sum(read_parts(output or RESULTS, "secure", commits), commits, as_json))
+            sys.exit(tell_sum(total, read_parts(output or RESULTS, "secure", commits), commits, as_json))
         if is_kept and describe_commit().endswith(DIRTY):
             raise BenchError("files differ from the commit, so nobody could tell what was measured: commit them first")
         record = _measure(part, part.take(names or [*PIECES]), seed, 1 if quick else rounds, quick, home)
@@ -99,12 +99,12 @@ def _measure(
     with tempfile.TemporaryDirectory(prefix="bench-secure-") as folder:
         for name in chosen:
             chance = random.Random(f"{seed}/{name}")  # noqa: S311 - an experiment that can be repeated
-            _say(name)
+            say(name)
             try:
-                readings |= PIECES[name](Place(Path(folder), size, chance, rounds, home, _say))
+                readings |= PIECES[name](Place(Path(folder), size, chance, rounds, home, say))
             except (BenchError, HadoopError) as error:
                 failed[name] = str(error)
-                _say(f"{name} is not measured: {error}")
+                say(f"{name} is not measured: {error}")
     return since.heading(RESULTS, machine.versions() | machine.hadoop(JARS)) | {
         "commit": commit,
         "seed": seed,
@@ -116,19 +116,6 @@ def _measure(
         "readings": readings,
         "failed": failed,
     }
-
-
-def _tell_sum(records: total.Records, commits: str, as_json: bool) -> bool:
-    """Print it, and tell whether a goal is missed."""
-    missing = total.find_missing_goals(records)
-    told = {"values": total.values(records), "missing": missing}
-    title = f"{len(records)} parts at {commits}"
-    click.echo(json.dumps(told, indent=1) if as_json else total.markdown(records, title))
-    return bool(missing)
-
-
-def _say(text: str) -> None:
-    click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import sys
@@ -21,6 +20,7 @@ from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
 from bench.parts import Part, PartType, describe_commit, read_parts
 from bench.programs import output as output_of
+from bench.telling import say, tell_sum
 from bench.training import digits, total
 from bench.training.nodes import nodes
 from bench.training.pieces import (
@@ -100,7 +100,7 @@ def main(
     signal.signal(signal.SIGTERM, _leave)
     try:
         if commits:
-            sys.exit(_tell_sum(read_parts(output or RESULTS, "training", commits), commits, as_json))
+            sys.exit(tell_sum(total, read_parts(output or RESULTS, "training", commits), commits, as_json))
         record = _measure(on, part, part.take(names or [*PIECES]), seed, 1 if quick else rounds, quick)
     except BenchError as error:
         click.echo(f"Error: {error}", err=True)
@@ -119,15 +119,15 @@ def _measure(on: str, part: Part, chosen: Sequence[str], seed: int, rounds: int 
         is_limited = tried.is_limited
     with tempfile.TemporaryDirectory(prefix="bench-training-") as folder:
         digits.write(Path(folder), seed, samples)
-        place = Place(Path(folder), seed, samples, random.Random(), rounds, quick, _say)  # noqa: S311
+        place = Place(Path(folder), seed, samples, random.Random(), rounds, quick, say)  # noqa: S311
         for name in chosen:
             chance = random.Random(f"{seed}/{name}")  # noqa: S311 - an experiment that can be repeated
-            _say(name)
+            say(name)
             try:
                 readings |= PIECES[name](replace(place, chance=chance))
             except BenchError as error:
                 failed[name] = str(error)
-                _say(f"{name} is not measured: {error}")
+                say(f"{name} is not measured: {error}")
     return since.heading(RESULTS, _versions()) | {
         "commit": commit,
         "seed": seed,
@@ -155,19 +155,6 @@ def _leave(*_: object) -> None:
     """Let everything that was started be ended; a second signal would cut that short."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(143)
-
-
-def _tell_sum(records: total.Records, commits: str, as_json: bool) -> bool:
-    """Print it, and tell whether a goal is missed."""
-    missing = total.find_missing_goals(records)
-    told = {"values": total.values(records), "missing": missing}
-    title = f"{len(records)} parts at {commits}"
-    click.echo(json.dumps(told, indent=1) if as_json else total.markdown(records, title))
-    return bool(missing)
-
-
-def _say(text: str) -> None:
-    click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
 
 
 if __name__ == "__main__":

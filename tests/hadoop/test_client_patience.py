@@ -43,7 +43,7 @@ TWO_MANAGERS = {"yarn.resourcemanager.ha.enabled": "true"}
 ANSWER = "ipc.client.rpc-timeout.ms"
 
 
-def said(folder: Path, program: str, **told: str) -> Any:
+def run_program(folder: Path, program: str, **told: str) -> Any:
     """What a program prints, in a process of its own."""
     for name, begin in {"core": ("fs", "ipc"), "hdfs": ("dfs",), "yarn": ("yarn",)}.items():
         _write_site(folder / f"{name}-site.xml", {key: value for key, value in told.items() if key.startswith(begin)})
@@ -54,7 +54,7 @@ def said(folder: Path, program: str, **told: str) -> Any:
 
 
 def test_a_datanode_that_hangs_costs_seconds(tmp_path: Path) -> None:
-    assert said(tmp_path, PROGRAM) == [10_000, 10_000, True]
+    assert run_program(tmp_path, PROGRAM) == [10_000, 10_000, True]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_datanode_that_hangs_costs_seconds(tmp_path: Path) -> None:
 def test_of_two_masters_the_other_is_asked_after_seconds(
     tmp_path: Path, told: dict[str, str], milliseconds: int
 ) -> None:
-    assert said(tmp_path, ANSWERS, **told) == milliseconds
+    assert run_program(tmp_path, ANSWERS, **told) == milliseconds
 
 
 WAITING = """

@@ -44,7 +44,7 @@ TAKEOVER_SECONDS = 15.0
 GIVEN_BACK = "UPDATE t_Meta SET value = 1 WHERE name = 'claim_until'"
 
 
-def _open(database: str, is_shared: bool = False) -> Database:
+def open_database(database: str, is_shared: bool = False) -> Database:
     return Database(parse_url(database), Clock(), is_shared)
 
 
@@ -62,7 +62,7 @@ def _run(mariadb: MariaDB, database: str, *statements: str) -> list[tuple[int]]:
 
 def test_once_another_service_has_begun_nothing_of_the_first_is_stored(mariadb: MariaDB, stack: ExitStack) -> None:
     database = mariadb.new_database()
-    first = _open(database)
+    first = open_database(database)
     stack.callback(first.close)
     first.save(_counting(first, 1))
     late = _counting(first, 2)
@@ -74,22 +74,22 @@ def test_once_another_service_has_begun_nothing_of_the_first_is_stored(mariadb: 
 
 def test_a_service_that_lost_the_database_does_not_take_its_lock_again(mariadb: MariaDB, stack: ExitStack) -> None:
     database = mariadb.new_database()
-    first = _open(database)
+    first = open_database(database)
     stack.callback(first.close)
     late = _counting(first, 2)
     [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
     mariadb.sql(f"KILL {holder}")
-    _open(database).close()  # another service was here meanwhile, and the lock is free again
+    open_database(database).close()  # another service was here meanwhile, and the lock is free again
     with pytest.raises(Superseded):
         first.save(late)
-    _open(database).close()  # refused while anybody has the lock
+    open_database(database).close()  # refused while anybody has the lock
 
 
 def test_what_a_frozen_service_had_not_committed_is_undone_and_holds_nobody_up(
     mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     database = mariadb.new_database()
-    first = _open(database)
+    first = open_database(database)
     stack.callback(first.close)
     turn = Turn(parse_url(database))
     stack.callback(turn.close)
@@ -99,7 +99,7 @@ def test_what_a_frozen_service_had_not_committed_is_undone_and_holds_nobody_up(
         assert not turn.has_come()  # a service that does not share its database has it as long as it is connected
         _run(mariadb, database, GIVEN_BACK, "COMMIT")
         eventually(turn.has_come)
-        second = _open(database)
+        second = open_database(database)
         stack.callback(second.close)
     assert second.counter("seen") == 0
 
@@ -108,7 +108,7 @@ def test_a_service_that_stands_still_while_it_renews_its_claim_holds_nobody_up(
     mariadb: MariaDB, stack: ExitStack
 ) -> None:
     database = mariadb.new_database()
-    first = _open(database, is_shared=True)
+    first = open_database(database, is_shared=True)
     assert first.claim is not None
     stands, goes_on = threading.Event(), threading.Event()
 
@@ -124,7 +124,7 @@ def test_a_service_that_stands_still_while_it_renews_its_claim_holds_nobody_up(
     late = _counting(first, 2)
     [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
     mariadb.sql(f"KILL {holder}")
-    stack.callback(_open(database).close)
+    stack.callback(open_database(database).close)
     with pytest.raises(Superseded):
         first.save(late)
 
@@ -134,7 +134,7 @@ def test_whoever_writes_while_another_service_opens_the_database_is_told_to_come
 ) -> None:
     monkeypatch.setattr(single_instance, "_WAIT_SECONDS", 0)
     database = mariadb.new_database()
-    first = _open(database)
+    first = open_database(database)
     stack.callback(first.close)
     late = _counting(first, 2)
     [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
@@ -151,7 +151,7 @@ def test_a_service_that_goes_on_while_another_one_opens_the_database_is_sure_of_
     mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     database = mariadb.new_database()
-    first = _open(database, is_shared=True)
+    first = open_database(database, is_shared=True)
     stack.callback(first.close)
     claim = first.claim
     assert claim is not None
@@ -171,19 +171,19 @@ def test_a_service_that_goes_on_while_another_one_opens_the_database_is_sure_of_
 
 def test_a_claim_that_was_renewed_after_a_look_keeps_another_service_away(mariadb: MariaDB, stack: ExitStack) -> None:
     database = mariadb.new_database()
-    first = _open(database, is_shared=True)
+    first = open_database(database, is_shared=True)
     stack.callback(first.close)
     [(holder,)] = _run(mariadb, database, "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
     mariadb.sql(f"KILL {holder}")
     with pytest.raises(single_instance.InUse, match="another service still has its claim"):
-        _open(database, is_shared=True)
+        open_database(database, is_shared=True)
     first.save(_counting(first, 3))
     assert first.counter("seen") == 3
 
 
 def test_a_counter_that_another_service_may_have_raised_is_not_told(mariadb: MariaDB, stack: ExitStack) -> None:
     database = mariadb.new_database()
-    first = _open(database)
+    first = open_database(database)
     stack.callback(first.close)
     _run(mariadb, database, "UPDATE t_Meta SET value = value + 1 WHERE name = 'epoch'", "COMMIT")
     with pytest.raises(Superseded):
@@ -194,7 +194,7 @@ def test_a_turn_does_not_end_the_connection_of_a_service_that_is_just_opening(
     mariadb: MariaDB, stack: ExitStack
 ) -> None:
     database = mariadb.new_database()
-    first = _open(database)
+    first = open_database(database)
     stack.callback(first.close)
     turn = Turn(parse_url(database))
     stack.callback(turn.close)
@@ -210,7 +210,7 @@ def test_a_claim_is_renewed_and_ends_when_it_is_given_back(mariadb: MariaDB, sta
     turn = Turn(parse_url(database))
     stack.callback(turn.close)
     assert turn.has_come()  # nobody has opened this database yet
-    first = _open(database, is_shared=True)
+    first = open_database(database, is_shared=True)
     deadline = time.monotonic() + 4.0  # longer than a claim lasts that nobody renews
     while time.monotonic() < deadline:
         assert not turn.has_come()
@@ -267,7 +267,7 @@ def test_a_follower_passes_reads_on_and_refuses_the_rest_with_the_address_of_the
 
 def test_two_followers_of_each_other_answer_at_once(mariadb: MariaDB, stack: ExitStack) -> None:
     database = mariadb.new_database()
-    holder = _open(database)
+    holder = open_database(database)
     port = free_port()
     first = stack.enter_context(_following(database, f"http://127.0.0.1:{port}"))
     turn = Turn(parse_url(database))

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from infosvc.http.follower import open_in_turn
-from infosvc.settings import Clock, Settings
+from infosvc.settings import Settings
 from infosvc.state import opening
 from infosvc.state.claim import CLAIM_SECONDS, Fence, Turn
 from infosvc.state.database import Database, parse_url
@@ -21,7 +21,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotReady
 from infosvc.wire.records import Producer
 from tests.infosvc.conftest import TOKEN
-from tests.infosvc.test_pair import forked, is_following, is_ready
+from tests.infosvc.test_pair import forked, is_following, is_ready, open_database
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ SILENT_SECONDS = 1.0
 def silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that tests take less long."""
     monkeypatch.setattr(opening, "SILENT_SECONDS", SILENT_SECONDS)
-
-
-def _open(database: str) -> Database:
-    return Database(parse_url(database), Clock(), is_shared=True)
 
 
 def _end_lock(mariadb: MariaDB, database: str) -> None:
@@ -71,19 +67,19 @@ def test_whoever_waits_gets_the_database_that_a_service_stands_still_with(
     mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     database = mariadb.new_database()
-    _open(database).close()
+    open_database(database, is_shared=True).close()
     turn = Turn(parse_url(database))
     stack.callback(turn.close)
     stack.enter_context(_locking(database))
     began = time.monotonic()
     eventually(turn.has_come)
     assert time.monotonic() - began > SILENT_SECONDS, "it may have been about to tell its claim"
-    _open(database).close()
+    open_database(database, is_shared=True).close()
 
 
 def test_an_opener_that_still_works_keeps_the_database(mariadb: MariaDB, stack: ExitStack) -> None:
     database = mariadb.new_database()
-    _open(database).close()
+    open_database(database, is_shared=True).close()
     turn = Turn(parse_url(database))
     stack.callback(turn.close)
     opener = stack.enter_context(_locking(database))
@@ -103,7 +99,7 @@ def test_a_service_that_wakes_up_goes_on_when_the_one_that_took_its_lock_stands_
     mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     database = mariadb.new_database()
-    first = _open(database)
+    first = open_database(database, is_shared=True)
     stack.callback(first.close)
     claim = first.claim
     assert claim is not None
@@ -132,7 +128,7 @@ def test_an_opener_that_wakes_up_begins_no_epoch_while_another_service_has_a_cla
     mariadb: MariaDB, stack: ExitStack
 ) -> None:
     database = mariadb.new_database()
-    first = _open(database)
+    first = open_database(database, is_shared=True)
     stack.callback(first.close)
     other = create_engine(parse_url(database))
     stack.callback(other.dispose)
@@ -145,7 +141,7 @@ def test_an_opener_whose_lock_was_taken_meanwhile_is_told_to_come_again(
     mariadb: MariaDB, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = mariadb.new_database()
-    _open(database).close()
+    open_database(database, is_shared=True).close()
     begin = Fence.open
 
     def stand_still(*given: Any) -> None:
@@ -154,14 +150,14 @@ def test_an_opener_whose_lock_was_taken_meanwhile_is_told_to_come_again(
         stack.callback(turn.close)
         while not turn.has_come():
             time.sleep(0.1)
-        stack.callback(_open(database).close)
+        stack.callback(open_database(database, is_shared=True).close)
         begin(*given)
 
     monkeypatch.setattr(Fence, "open", stand_still)
     with pytest.raises(NotReady):
-        _open(database)
+        open_database(database, is_shared=True)
     with pytest.raises(InUse):  # by the one that took over
-        _open(database)
+        open_database(database, is_shared=True)
 
 
 def test_a_follower_that_cannot_open_the_database_says_so_and_goes_on(
@@ -172,7 +168,7 @@ def test_a_follower_that_cannot_open_the_database_says_so_and_goes_on(
 ) -> None:
     database, port = mariadb.new_database(), free_port()
     use, opened = f"USE {parse_url(database).database}", list["Server"]()
-    first = _open(database)
+    first = open_database(database, is_shared=True)
     settings = Settings(database=database, token=TOKEN, shared_with=f"http://127.0.0.1:{free_port()}")
     follows = threading.Thread(
         target=lambda: opened.append(open_in_turn(settings, "127.0.0.1", port, lambda _said: None))
