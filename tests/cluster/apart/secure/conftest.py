@@ -36,7 +36,7 @@ from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Two nodes; what the page starts is up, with a ticket of alice's, and pictures that are hers."""
     folder = tmp_path_factory.mktemp("secure")
@@ -59,14 +59,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         lifecycle.down(folder / ".nodewise")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def alice(place: Place) -> Iterator[Scripts]:
     """Scripts that run beside Hadoop's client with her ticket."""
     with scripts_of(place.cluster, variables=place.script_variables()) as made:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service(place: Place) -> Iterator[Place]:
     """A service that submits tasks and reads Hadoop by alice's keytab, and has judged the nodes alike."""
     home, host = str(place.cluster.home), place.cluster.master
@@ -81,7 +81,7 @@ def service(place: Place) -> Iterator[Place]:
         process.wait(60)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def long_job(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Command, Path]]:
     """A job that outlives its tokens while other tests run, and the copy that it makes of them."""
     copy = tmp_path_factory.mktemp("long") / "tokens"

@@ -1,0 +1,1 @@
+"""One cluster for all modules of this folder, which ends with the last of them."""
