@@ -166,8 +166,10 @@ def _choose_subnet(cluster: Cluster, stack: ExitStack) -> Cluster:
     patience = ports.ENDING_SECONDS if cluster.subnet else 0.0
     for choice in choices:
         placed = replace(cluster, subnet=choice)
+        # On its own subnet a service may have gone on; where another cluster's still listens, this one's could not.
+        service = [] if cluster.subnet else [(master, ports.INFOSVC) for master in placed.masters]
         try:
-            stack.enter_context(ports.claim(choice, _addresses(daemons.of(placed)), patience))
+            stack.enter_context(ports.claim(choice, [*_addresses(daemons.of(placed)), *service], patience))
         except HadoopError:
             if choice == choices[-1]:
                 raise
