@@ -6,9 +6,13 @@
 . "${LIB:-${0%/*}/_lib.sh}"
 YARN_SITE=${YARN_SITE:-/etc/hadoop/yarn-site.xml}
 own_site() { # of the NodeManager with this node's name, by its command line; other users may write what they like there
+    here=$PROC_ROOT/self/ns/net # another network may have a node of this name
     mark=-Dnodewise.daemon=nodemanager@${NODE_NAME:-} user=$(id -u)
     grep -lsF -- "$mark" "$PROC_ROOT"/[0-9]*/cmdline | while read -r line; do
         [ "$(stat -c %u -- "$line" 2>/dev/null)" = "$user" ] || continue
+        there=${line%/*}/ns/net
+        # shellcheck disable=SC3013 # dash and BusyBox know it, too
+        [ ! -e "$there" ] || [ "$there" -ef "$here" ] || continue
         words=$({ tr '\0' '\n' <"$line"; } 2>/dev/null) || continue # it has ended
         printf '%s\n' "$words" | grep -qxF -- "$mark" || continue
         printf '%s\n' "$words" | tr ':' '\n' | sed -n 's|^\(/.*/conf\)$|\1/yarn-site.xml|p'

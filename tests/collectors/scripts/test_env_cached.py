@@ -65,6 +65,24 @@ def test_of_several_nodemanagers_on_a_machine_it_takes_that_of_its_node(
         assert json.loads(run.stdout) == {str(number) * 16: 1}
 
 
+def test_a_nodemanager_of_the_same_name_in_another_network_is_passed_over(
+    collect: Collect, tools: dict[str, str], tmp_path: Path, tree: Tree
+) -> None:
+    processes = {"self/ns/net": "here"}
+    for number, network in ((1, "there"), (2, "here")):
+        folder = tree(tmp_path / network / "local", {f"filecache/1/sha256-{str(number) * 64}.sqfs": "1"})
+        tree(tmp_path / network / "conf", {"yarn-site.xml": site(str(folder))})
+        words = ["java", "-Dnodewise.daemon=nodemanager@n1", "-cp", f"{tmp_path}/{network}/conf", "Main", ""]
+        processes |= {f"{number}/cmdline": "\0".join(words), f"{number}/ns/net": network}
+    proc = tree(tmp_path / "proc", processes)
+    (proc / "2" / "ns" / "net").unlink()
+    os.link(proc / "self" / "ns" / "net", proc / "2" / "ns" / "net")
+
+    run = collect("env_cached", proc=proc, NODE_NAME="n1", **tools)
+
+    assert json.loads(run.stdout) == {"2" * 16: 1}
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
 def test_what_another_user_says_on_a_command_line_counts_for_nothing(
     collect: Collect, tools: dict[str, str], tmp_path: Path, tree: Tree
