@@ -448,8 +448,9 @@ def test_what_an_earlier_application_master_answers_is_passed_over(
 
 
 def test_that_all_is_done_is_said_for_long(played: Played, member: Master, clock: Time) -> None:
+    played.reply = error(503, "not yet")
     leaving = Doings(lambda: member.close(None))
-    played.answer(error(503, "not yet"), lambda say: say.doing is Doing.DONE, 2)
+    played.answer(played.reply, lambda say: say.doing is Doing.DONE, 2)
     clock.now += 100
     played.answer(error(503, "not yet"), calls=3)
     assert leaving.goes_on
@@ -460,16 +461,18 @@ def test_that_all_is_done_is_said_for_long(played: Played, member: Master, clock
 
 
 def test_that_all_is_done_is_not_said_for_ever(played: Played, member: Master, clock: Time) -> None:
+    played.reply = error(503, "not yet")
     leaving = Doings(lambda: member.close(None))
-    played.answer(error(503, "not yet"))
+    played.answer(played.reply)
     clock.now += master.DONE_SECONDS + 1
 
     leaving.result()
 
 
 def test_what_went_wrong_is_said_for_longer_than_one_call_may_take(played: Played, member: Master, clock: Time) -> None:
+    played.reply = error(503, "not yet")
     leaving = Doings(lambda: member.close("ValueError: no"))
-    played.answer(error(503, "not yet"), lambda say: say.doing is Doing.FAILED)
+    played.answer(played.reply, lambda say: say.doing is Doing.FAILED)
     clock.now += master.TIMEOUT_SECONDS + 2.5
     say = played.answer(error(503, "not yet"), calls=3)
     assert leaving.goes_on and say.why == "ValueError: no"
