@@ -128,6 +128,13 @@ class Tabs:
         self._complete(page, recorder)
         return page
 
+    def reload(self, page: Page) -> None:
+        """Load one of these pages anew."""
+        recorder = self._recorder(page)
+        recorder.dropped.clear()
+        page.reload()
+        self._complete(page, recorder)
+
     @staticmethod
     def _complete(page: Page, recorder: Recorder) -> None:
         """Load it anew while Chromium has dropped a part of it: without one of its scripts no page ever works."""
@@ -139,7 +146,7 @@ class Tabs:
 
     def expect(self, page: Page, *patterns: str) -> None:
         """This page will run into that, and it is not a fault."""
-        next(recorder for mine, recorder in self._recorders if mine is page).expect(*patterns)
+        self._recorder(page).expect(*patterns)
 
     def close(self) -> None:
         """Close all; the test fails when a page did what none may do, or not what was expected."""
@@ -151,6 +158,9 @@ class Tabs:
         missing = [pattern for _, recorder in self._recorders for pattern in recorder.missing()]
         assert not unexpected, "\n".join(unexpected)
         assert not missing, "these were expected and did not come"
+
+    def _recorder(self, page: Page) -> Recorder:
+        return next(recorder for mine, recorder in self._recorders if mine is page)
 
 
 def log_in(page: Page, token: str) -> None:

@@ -49,7 +49,7 @@ def test_another_value_is_chosen_and_the_address_keeps_it(tabs: Tabs, known: Kno
 
     expect(cell(page, "n1")).to_contain_text("3.5 processes")
     expect(cell(page, "n2")).to_contain_text("failed")
-    page.reload()
+    tabs.reload(page)
     expect(page.get_by_label("Value", exact=True)).to_have_value("load_1m")
     expect(cell(page, "n1")).to_contain_text("3.5 processes")
 
@@ -98,7 +98,7 @@ def test_an_age_goes_on_where_it_was_when_the_page_is_loaded_anew(tabs: Tabs, kn
     """The values have not changed meanwhile, so that a kept answer would still be good by its tag."""
     page = tabs.open(known.url, "#/cluster?name=rack")
     expect(cell(page, "n1")).to_contain_text(re.compile(r"\b([6-9]|\d{2,}) s ago"))
-    page.reload()
+    tabs.reload(page)
     expect(cell(page, "n1")).to_contain_text("r7")
 
     found = re.search(r"(\d+) s ago", cell(page, "n1").inner_text())

@@ -89,7 +89,7 @@ def test_the_key_can_be_switched_off_and_stays_so(tabs: Tabs, known: Known) -> N
     expect(key).to_have_attribute("aria-pressed", "true")
     key.click()
     expect(key).to_have_attribute("aria-pressed", "false")
-    page.reload()
+    tabs.reload(page)
     expect(key).to_have_attribute("aria-pressed", "false")
     accessible(page)
     page.keyboard.press("/")

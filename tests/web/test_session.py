@@ -29,8 +29,8 @@ def test_a_token_is_shown_once_and_becomes_a_cookie_that_no_script_reads(tabs: T
     assert page.evaluate("() => document.cookie + JSON.stringify([localStorage, sessionStorage])") == "[{},{}]"
 
 
-def test_the_session_outlives_the_page(admin: Page) -> None:
-    admin.reload()
+def test_the_session_outlives_the_page(tabs: Tabs, admin: Page) -> None:
+    tabs.reload(admin)
 
     expect(admin.get_by_role("button", name="Log out")).to_be_visible()
 
