@@ -253,9 +253,10 @@ def start_command(unit: str) -> list[str]:
         ({}, []),
         ({"infosvc_notify_hosts": ["a.example.org", "b"]}, ["--notify-host", "a.example.org", "--notify-host", "b"]),
         ({"infosvc_notify_secret_file": "/etc/word"}, ["--notify-secret-file", "/etc/word"]),
+        ({"infosvc_open_paths": ["/data", "/my 5%"]}, ["--open-path", "/data", "--open-path", "/my 5%%"]),
     ],
 )
-def test_the_service_is_told_to_whom_messages_may_go(variables: dict[str, object], words: list[str]) -> None:
+def test_the_service_is_told_to_whom_messages_may_go_and_what_is_open_to_all(variables: dict[str, object], words: list[str]) -> None:
     text = (ROLES / "infosvc/templates/nodewise-infosvc.service.j2").read_text()
     rendered = Environment(autoescape=True, trim_blocks=True).from_string(text).render(infosvc_submit=True, **variables)
 
