@@ -256,7 +256,7 @@ def start_command(unit: str) -> list[str]:
         ({"infosvc_open_paths": ["/data", "/my 5%"]}, ["--open-path", "/data", "--open-path", "/my 5%%"]),
     ],
 )
-def test_the_service_is_told_to_whom_messages_may_go_and_what_is_open_to_all(variables: dict[str, object], words: list[str]) -> None:
+def test_the_service_is_told_where_messages_go_and_what_is_open(variables: dict[str, object], words: list[str]) -> None:
     text = (ROLES / "infosvc/templates/nodewise-infosvc.service.j2").read_text()
     rendered = Environment(autoescape=True, trim_blocks=True).from_string(text).render(infosvc_submit=True, **variables)
 
