@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import heapq
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 
 from locality.types import NO_STARTS, Block, Part, Plan, PlanError
 
@@ -80,13 +82,15 @@ def earliest_end(items: int, capability: Mapping[str, float], starts: Mapping[st
             raise PlanError(f"node {node} begins at {start}: it must be a finite number of 0 or more")
     if not items:
         return Fraction(0)
-    able = sorted((Fraction(starts.get(node, 0)), Fraction(value)) for node, value in capability.items() if value)
+    able = sorted((starts.get(node, 0), value) for node, value in capability.items() if value)
     speed = given_up = Fraction(0)
-    for begins, value in able:
+    for start, together in groupby(able, key=itemgetter(0)):
+        begins = Fraction(start)
         if speed and items + given_up <= begins * speed:
             break
-        speed += value
-        given_up += value * begins
+        faster = sum(Fraction(value) for _, value in together)
+        speed += faster
+        given_up += faster * begins
     return (items + given_up) / speed
 
 
@@ -97,11 +101,15 @@ def fair_shares(
 
     L_i^o = C_i * max(0, T - s_i), with T as of `earliest_end`: C_i / sum(C) * sum(L) if all begin at once.
     """
-    end = earliest_end(items, capability, starts)
-    return {
-        node: Fraction(value) * max(Fraction(0), end - Fraction(starts.get(node, 0)))
-        for node, value in capability.items()
-    }
+    seconds = seconds_until(earliest_end(items, capability, starts), capability, starts)
+    return {node: Fraction(value) * seconds[node] for node, value in capability.items()}
+
+
+def seconds_until(end: Fraction, nodes: Iterable[str], starts: Mapping[str, float]) -> dict[str, Fraction]:
+    """How long each node can work until `end`, 0 if it begins later."""
+    begins = {node: starts.get(node, 0) for node in nodes}
+    left = {start: max(Fraction(0), end - Fraction(start)) for start in set(begins.values())}
+    return {node: left[start] for node, start in begins.items()}
 
 
 def whole_targets(
@@ -116,7 +124,7 @@ def whole_targets(
     exact = fair_shares(items, capability, starts)
     targets = {node: math.floor(share) for node, share in exact.items()}
     left_over = items - sum(targets.values())
-    for node in sorted(exact, key=lambda node: (targets[node] - exact[node], node))[:left_over]:
+    for node in sorted(exact, key=lambda node: (sort_key(targets[node] - exact[node]), node))[:left_over]:
         targets[node] += 1
     return targets
 
@@ -131,20 +139,36 @@ def quickest_shares(
     item than it has time for. A capability of 0 gets nothing.
     """
     counts = {node: math.floor(share) for node, share in fair_shares(items, capability, starts).items()}
-    finished = [
-        (ends(counts[node] + 1, value, starts.get(node, 0)), node) for node, value in capability.items() if value
-    ]
+
+    def finish_next(node: str) -> tuple[tuple[float, Fraction], str]:
+        return sort_key(ends(counts[node] + 1, capability[node], starts.get(node, 0))), node
+
+    finished = [finish_next(node) for node, value in capability.items() if value]
     heapq.heapify(finished)
     for _ in range(items - sum(counts.values())):
         _, node = finished[0]
         counts[node] += 1
-        heapq.heapreplace(finished, (ends(counts[node] + 1, capability[node], starts.get(node, 0)), node))
+        heapq.heapreplace(finished, finish_next(node))
     return counts
 
 
 def ends(items: int, capability: float, start: float | Fraction = 0.0) -> Fraction:
     """When a node with a capability above 0 that begins at `start` has done `items` items."""
-    return Fraction(start) + items / Fraction(capability)
+    needs = items / Fraction(capability)
+    return Fraction(start) + needs if start else needs
+
+
+def sort_key(number: Fraction) -> tuple[float, Fraction]:
+    """What sorts as the fraction itself does, but sooner: floats are compared, fractions only where those are equal."""
+    return nearest_float(number), number
+
+
+def nearest_float(number: Fraction) -> float:
+    """A fraction as a float, the largest one for what is beyond."""
+    try:
+        return float(number)
+    except OverflowError:
+        return sys.float_info.max
 
 
 def level(parts: dict[str, list[Part]], targets: Mapping[str, int]) -> Plan:

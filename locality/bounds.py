@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from locality.balance import check_capability, earliest_end, ends, quickest_shares
+from locality.balance import (
+    check_capability,
+    earliest_end,
+    ends,
+    nearest_float,
+    quickest_shares,
+    seconds_until,
+    sort_key,
+)
 from locality.local_reads import Holdings, most_local
 from locality.types import NO_STARTS, Block, Plan, PlanError
 
@@ -38,14 +45,6 @@ def makespan_lower_bound(items: int, speeds: Mapping[str, float], starts: Mappin
     return nearest_float(earliest_end(items, speeds, starts))
 
 
-def nearest_float(number: Fraction) -> float:
-    """A fraction as a float, the largest one for what is beyond."""
-    try:
-        return float(number)
-    except OverflowError:
-        return sys.float_info.max
-
-
 def moved_load(plan: Plan) -> Moved:
     """The items and bytes that `plan` gives to nodes that hold no replica of them."""
     parts = [part for node, mine in plan.parts.items() for part in mine if not part.is_local(node)]
@@ -68,12 +67,13 @@ def rooms(
             f"epsilon is {epsilon}", remedy="give a finite number of 0 or more, 0.02 for 2 % over the bound"
         )
     earliest = earliest_end(items, capability, starts)
-    begins = {node: Fraction(starts.get(node, 0)) for node, value in capability.items() if value}
-    late = Fraction(epsilon) * max(Fraction(0), earliest - min(begins.values()))
+    able = [node for node, value in capability.items() if value]
+    late = Fraction(epsilon) * max(Fraction(0), earliest - Fraction(min(starts.get(node, 0) for node in able)))
     shares = quickest_shares(items, capability, starts)
-    quickest = max((ends(share, capability[node], begins[node]) for node, share in shares.items() if share), default=0)
-    latest = max(earliest + late, quickest)
-    most = {node: math.floor(Fraction(capability[node]) * max(Fraction(0), latest - at)) for node, at in begins.items()}
+    last = (ends(share, capability[node], starts.get(node, 0)) for node, share in shares.items() if share)
+    latest = max(earliest + late, max(last, key=sort_key, default=Fraction(0)))
+    seconds = seconds_until(latest, able, starts)
+    most = {node: math.floor(Fraction(capability[node]) * seconds[node]) for node in able}
     return {node: min(items, most.get(node, 0)) for node in capability}
 
 
@@ -82,8 +82,7 @@ def fewest_bytes_moved(blocks: Sequence[Block], room: Mapping[str, int]) -> int:
 
     A transportation problem: maximise sum(w_b x_bn) over the items x_bn of block b that node n reads from itself,
     w_b bytes each, with sum_n(x_bn) <= items of b and sum_b(x_bn) <= room[n]; what is not in the sum must move.
-    In large clusters it may be a proven bound below that (see local_reads). PlanError when the room is less than the
-    items, or below 0 anywhere.
+    PlanError when the room is less than the items, or below 0 anywhere.
     """
     items = sum(block.items for block in blocks)
     if sum(room.values()) < items or any(most < 0 for most in room.values()):

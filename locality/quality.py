@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from locality.access import access_seconds
-from locality.balance import check_capability, earliest_end, ends
-from locality.bounds import fewest_bytes_moved, moved_load, nearest_float, rooms
+from locality.balance import check_capability, earliest_end, ends, nearest_float
+from locality.bounds import fewest_bytes_moved, moved_load, rooms
 from locality.types import NO_TERMS, Block, Plan, PlanError, Terms
 
 
@@ -17,7 +17,7 @@ class Quality:
     """Seconds hold when the capability is in items per second; ratios always.
 
     `bytes_moved_optimal` is the fewest that any plan moves that ends within 1 + epsilon of the bound (`rooms`), so a
-    plan that ends later may move fewer; in large clusters it may be a proven bound some percent below that.
+    plan that ends later may move fewer.
     `bytes_moved_over_optimal` is None where the optimum is 0 and bytes are moved. `locality_ratio` is the share of the
     items that stay where they are, `access_seconds` what all nodes together spend on reading.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 from statistics import median
 
 import numpy as np
@@ -63,15 +64,28 @@ def _to_hubs(
     holdings: Holdings, cost: AccessCost, usual: _Usual, hub_of: Mapping[str, int]
 ) -> tuple[Ints, Ints, Floats]:
     """Block number, hub number and seconds per byte of each way from a block to a hub."""
-    ways: dict[tuple[int, int], float] = {}
-    for at, block in enumerate(holdings.blocks):
-        ways[at, len(hub_of)] = min(map(usual.beyond, block.replicas), default=ASSUMED_SECONDS_PER_BYTE)
-        for holder in block.replicas:
-            hub = hub_of.get(cost.rack(holder))
-            if hub is not None:
-                ways[at, hub] = min(ways.get((at, hub), np.inf), usual.within(holder))
-    ends = np.array(list(ways), np.int64).reshape(-1, 2)
-    return ends[:, 0], ends[:, 1], np.fromiter(ways.values(), np.float64, len(ways))
+    replicas = list(map(attrgetter("replicas"), holdings.blocks))
+    holders = sorted(set(chain.from_iterable(replicas)))
+    number = {holder: at for at, holder in enumerate(holders)}
+    copies = np.fromiter(map(len, replicas), np.int64, len(replicas))
+    block = np.repeat(np.arange(len(replicas)), copies)
+    holder = np.fromiter(map(number.__getitem__, chain.from_iterable(replicas)), np.int64, len(block))
+    beyond = np.array([usual.beyond(name) for name in holders])
+    within = np.array([usual.within(name) for name in holders])
+    hub = np.array([hub_of.get(cost.rack(name), -1) for name in holders], np.int64)
+    anywhere = np.where(copies > 0, np.inf, ASSUMED_SECONDS_PER_BYTE)
+    np.minimum.at(anywhere, block, beyond[holder])
+    near = hub[holder] >= 0
+    ways, first, way = np.unique(
+        block[near] * (len(hub_of) + 1) + hub[holder[near]], return_index=True, return_inverse=True
+    )
+    nearby = np.full(len(ways), np.inf)
+    np.minimum.at(nearby, way, within[holder[near]])
+    of_block, to_hub = np.divmod(ways, len(hub_of) + 1)
+    of_block = np.concatenate((np.arange(len(replicas)), of_block))
+    order = np.lexsort((np.concatenate((np.full(len(replicas), -1), first)), of_block))
+    to_hub = np.concatenate((np.full(len(replicas), len(hub_of)), to_hub))
+    return of_block[order], to_hub[order], np.concatenate((anywhere, nearby))[order]
 
 
 def _surcharges(holdings: Holdings, cost: AccessCost) -> Floats:

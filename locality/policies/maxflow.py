@@ -20,9 +20,8 @@ def plan(blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms 
 
     Node i may get room_i = (1 + epsilon) * C_i / sum(C) of all items, and less if it begins later: see `rooms`. The
     flow source -> block -> replicas -> node, with room_i out of node i, is what can be read locally; the rest is read
-    by nodes below their share. Where no plan of whole items ends so early, the earliest counts as the bound. Exact up
-    to 60,000 replicas among which items must move, then up to 1 % above the fewest (local_reads). PlanError names an
-    unusable block, capability or epsilon.
+    by nodes below their share. Where no plan of whole items ends so early, the earliest counts as the bound. PlanError
+    names an unusable block, capability or epsilon.
     """
     check_blocks(blocks)
     check_capability(capability)
