@@ -1,13 +1,18 @@
-"""One run of a Python program in a slot: what the agent tells it, and how it answers. Standard library only."""
+"""One run of a Python program in a slot: what the agent tells it, and how it answers. Standard library only.
+
+The client of the service is imported by the functions that need it: that takes ten times as long as a bare start.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from infosvc.wire.client import InfoClient
-from infosvc.wire.records import Datum, State
+if TYPE_CHECKING:
+    from infosvc.wire.client import InfoClient
+    from infosvc.wire.records import Datum
 
 NO_DATA = 3  # the exit status that says so
 
@@ -19,6 +24,8 @@ def node_name() -> str:
 
 def service() -> InfoClient:
     """The information service to which the node belongs."""
+    from infosvc.wire.client import InfoClient
+
     told = os.environ
     return InfoClient.from_token_file(
         told["INFOSVC_URL"], told.get("INFOSVC_TOKEN_FILE"), ca_file=told.get("NODEWISE_CA_FILE")
@@ -27,6 +34,8 @@ def service() -> InfoClient:
 
 def fresh(data: Iterable[Datum]) -> dict[str, Datum]:
     """By node, the values that are fresh."""
+    from infosvc.wire.records import State
+
     return {datum.node_name: datum for datum in data if datum.state is State.FRESH}
 
 

@@ -1,8 +1,11 @@
-# shellcheck shell=sh disable=SC2016,SC2034  # awk programs in quotes, for the collectors to use
+# shellcheck shell=sh disable=SC2034  # variables for the collectors to use
 # Sourced by every collector: where it reads, the ways it ends without a value, and what growth since its last run is.
+# The shell itself does the work: each program that a collector starts costs a node as much as the whole rest of it.
 set -eu
 PROC_ROOT=${PROC_ROOT:-/proc}
 SYS_ROOT=${SYS_ROOT:-/sys}
+NEWLINE='
+'
 
 die() { # failure: the reason goes to stderr
     printf '%s\n' "$*" >&2
@@ -20,64 +23,114 @@ readable() { # every file named must be there
     done
 }
 
-# A pattern for the names of interfaces above the cards: counting them too would count a byte again.
-NETWORK_LAYERS='^(lo$|bond|br[-0-9]|cali|cni|docker|dummy|erspan|flannel|gre|ifb|ip6|ipvlan|lxc|lxd|macv|ovs|sit|tap|team'
-NETWORK_LAYERS=$NETWORK_LAYERS'|tun|veth|virbr|vmnet|vnet|vxlan|wg)|[.]'
+is_layer() { # NAME of an interface above the cards: counting it too would count a byte again
+    case $1 in
+        lo | bond* | br[0-9-]* | cali* | cni* | docker* | dummy* | erspan* | flannel* | gre* | ifb* | ip6* | ipvlan* | \
+            lxc* | lxd* | macv* | ovs* | sit* | tap* | team* | tun* | veth* | virbr* | vmnet* | vnet* | vxlan* | wg*) ;;
+        *.*) ;;
+        *) return 1 ;;
+    esac
+}
 
-# awk: the CPUs that this process, and so any program started here, may use; from /proc/self/status, "0-1,3".
-ALLOWED_CPUS='
-    FILENAME ~ /status$/ && $1 == "Cpus_allowed_list:" {
-        ranges = split($2, range, ",")
-        for (i = 1; i <= ranges; i++) {
-            ends = split(range[i], end, "-")
-            for (cpu = end[1] + 0; cpu <= end[ends] + 0; cpu++) allowed["cpu" cpu] = 1
-        }
-    }'
+# Sets `allowed`, " cpu0 cpu1 cpu3 ": the CPUs that this process, and so any program started here, may use; and `last`.
+# After that one /proc/stat is not read on: the shell reads byte by byte, and the next line is a long one.
+find_allowed_cpus() {
+    allowed=' ' last='' ranges=''
+    while read -r key list; do
+        [ "$key" != Cpus_allowed_list: ] || { ranges="$list," && break; }
+    done <"$PROC_ROOT/self/status"
+    while [ -n "$ranges" ]; do # "0-1,3,"
+        range=${ranges%%,*} ranges=${ranges#*,}
+        cpu=${range%-*}
+        while [ "$cpu" -le "${range#*-}" ]; do
+            last=cpu$cpu cpu=$((cpu + 1))
+            allowed="$allowed$last "
+        done
+    done
+}
 
-# awk: a sample is the uptime on a line, then for every thing its name and its counters, which a program puts into
-# now[name] as text. compare() keeps the sample, sets `seconds` since the last one, and adds up in grown[1], grown[2]...
-# by how much each counter grew, the most of one thing in most[i]. A thing that is new or started again counts from the
-# next run on, so that it is never taken for a burst of traffic.
-COMPARE='
-    BEGIN { CONVFMT = "%.0f" } # some awks make 4.29e+12 of a large whole number
-    past && NF == 1 { then = $1 }
-    past && NF > 1 { thing = $1; sub(/^[^ ]+ /, ""); was[thing] = $0 }
-    past { next }
-    FILENAME ~ /uptime$/ { uptime = $1; next }
-    function quit(reason) { print reason | "cat 1>&2"; exit 3 }
-    function compare(name) {
-        for (name in now) things++
-        if (!things) quit(FILENAME " lists nothing that this collector measures")
-        print uptime >ENVIRON["NEXT"]
-        for (name in now) print name, now[name] >ENVIRON["NEXT"]
-        if (then == "") quit("the first sample is taken; the next run has a difference")
-        seconds = uptime - then
-        for (name in now) if (seconds > 0) compared += add(now[name], was[name])
-        if (!compared) quit("no time has passed or everything started again since the last sample")
-    }
-    function add(now_text, was_text, fresh, old, i, columns) {
-        columns = split(now_text, fresh, " ")
-        if (split(was_text, old, " ") != columns) return 0
-        for (i = 1; i <= columns; i++) if (old[i] !~ /^[0-9]+$/ || fresh[i] - old[i] < 0) return 0
-        for (i = 1; i <= columns; i++) {
-            grown[i] += fresh[i] - old[i]
-            if (fresh[i] - old[i] > most[i]) most[i] = fresh[i] - old[i]
-        }
-        return 1
-    }'
-
-# difference PROGRAM FILE...: ends the collector with what the awk PROGRAM, which calls compare(), makes of the FILEs.
-difference() {
-    program=$1
-    shift
-    readable "$PROC_ROOT/uptime" "$@"
+# compare THINGS FILE: by how much the counters of all things grew since the last run: `grown1` to `grown6`, the most that
+# one's first counter did: `most1`, and the time: `hundredths` of a second. THINGS has a line for each, its name and six
+# whole numbers, as read from FILE. A thing that is new or started again counts from the next run on, so that it is never
+# taken for a burst of traffic. Two samples take turns, so that a disk without room leaves the last one whole.
+compare() {
     [ -d "${STATE_DIR:-}" ] || die "STATE_DIR '${STATE_DIR:-}' is not a directory: name one that keeps the previous sample"
-    sample=$STATE_DIR/sample
-    [ -e "$sample" ] || printf '' >"$sample" || die "cannot write $sample"
-    status=0
-    NEXT=$sample.new awk "$ALLOWED_CPUS $COMPARE $program" past=1 "$sample" past=0 "$PROC_ROOT/uptime" "$@" || status=$?
-    [ $status -eq 0 ] || [ $status -eq 3 ] || die "cannot compare with $sample"
-    # A disk without room leaves it empty, of which busybox's awk says nothing.
-    [ ! -e "$sample.new" ] || { [ -s "$sample.new" ] && mv "$sample.new" "$sample"; } || die "cannot write $sample"
-    exit $status
+    [ -n "$1" ] || no_data "$2 lists nothing that this collector measures"
+    read -r uptime _ <"$PROC_ROOT/uptime" || :
+    count_hundredths "$uptime"
+    now=$hundredths then='' old='' next=$STATE_DIR/sample
+    read_sample "$STATE_DIR/sample" "$STATE_DIR/sample.new"
+    read_sample "$STATE_DIR/sample.new" "$STATE_DIR/sample"
+    printf '%s\n%send\n' "$uptime" "$1" >"$next" || die "cannot write $next"
+
+    [ -n "$then" ] || no_data "the first sample is taken; the next run has a difference"
+    hundredths=$((now - then)) compared='' grown1=0 grown2=0 grown3=0 grown4=0 grown5=0 grown6=0 most1=0
+    [ "$hundredths" -eq 0 ] || add_all "$1"
+    [ -n "$compared" ] || no_data "no time has passed or everything started again since the last sample"
+}
+
+read_sample() { # FILE OTHER: takes it if it is whole, and later than what was taken, but not from before a restart
+    [ -f "$1" ] || return 0
+    readable "$1"
+    {
+        read -r line || return 0
+        count_hundredths "$line"
+        [ -n "$hundredths" ] && [ "$hundredths" -le "$now" ] && [ "$hundredths" -ge "${then:-0}" ] || return 0
+        text=
+        while read -r line; do text=$text$line$NEWLINE; done
+    } <"$1"
+    case $text in *"${NEWLINE}end$NEWLINE") then=$hundredths old=$text next=$2 ;; esac
+}
+
+count_hundredths() { # SECONDS, as 12.5: `hundredths` of a second; nothing where it is no number
+    hundredths='' part=${1#*.}00
+    case $1 in
+        '' | *[!0-9.]* | .* | *.*.*) return ;;
+        *.*) ;;
+        *) part=00 ;;
+    esac
+    hundredths=$((${1%%.*} * 100 + 1${part%"${part#??}"} - 100))
+}
+
+add_all() { # THINGS
+    set -f # a name is no pattern
+    # shellcheck disable=SC2086
+    set -- $1
+    while [ $# -ge 7 ]; do
+        case $old in # it mostly is the next one
+            "$1 "*) was=${old#"$1 "} && old=${was#*"$NEWLINE"} ;;
+            *"$NEWLINE$1 "*) was=${old#*"$NEWLINE$1 "} ;;
+            *) was= ;;
+        esac
+        was=${was%%"$NEWLINE"*}
+        # shellcheck disable=SC2086
+        case $was in *[!0-9\ ]*) ;; *) add_one "$2" "$3" "$4" "$5" "$6" "$7" $was ;; esac
+        shift 7
+    done
+    set +f
+}
+
+add_one() { # six counters now, as many before
+    [ $# -eq 12 ] || return 0
+    a=$(($1 - $7)) b=$(($2 - $8)) c=$(($3 - $9)) d=$(($4 - ${10})) e=$(($5 - ${11})) f=$(($6 - ${12}))
+    [ $((a | b | c | d | e | f)) -ge 0 ] || return 0 # one below 0 makes it so
+    compared=yes grown1=$((grown1 + a)) grown2=$((grown2 + b)) grown3=$((grown3 + c)) grown4=$((grown4 + d))
+    grown5=$((grown5 + e)) grown6=$((grown6 + f))
+    [ "$a" -le "$most1" ] || most1=$a
+}
+
+# Numbers, rounded, since the shell has whole ones only. A share is at most 1; NAME may be left out.
+print_share() { # PART WHOLE [NAME]
+    share=$(((20000 * $1 + $2) / (2 * $2)))
+    [ "$share" -le 10000 ] || share=10000
+    printf '%s%d.%04d\n' "${3:+$3 }" $((share / 10000)) $((share % 10000))
+}
+
+print_rate() { # NAME GROWN: whole ones each second
+    printf '%s %d\n' "$1" $((($2 * 200 + hundredths) / (2 * hundredths)))
+}
+
+print_fine_rate() { # NAME GROWN: with two decimals
+    rate=$((($2 * 20000 + hundredths) / (2 * hundredths)))
+    printf '%s %d.%02d\n' "$1" $((rate / 100)) $((rate % 100))
 }

@@ -4,7 +4,12 @@
 . "${LIB:-${0%/*}/_lib.sh}"
 
 readable "$PROC_ROOT/self/status" "$PROC_ROOT/stat"
-awk "$ALLOWED_CPUS"'
-    $1 in allowed { cpus++ }
-    END { if (!cpus) exit 1; print cpus }' "$PROC_ROOT/self/status" "$PROC_ROOT/stat" ||
-    no_data "$PROC_ROOT/stat lists none of the CPUs that this process may use"
+find_allowed_cpus
+cpus=0
+while read -r name _; do
+    case $name in cpu*) ;; *) break ;; esac
+    case $allowed in *" $name "*) cpus=$((cpus + 1)) ;; esac
+    [ "$name" != "$last" ] || break
+done <"$PROC_ROOT/stat"
+[ "$cpus" -gt 0 ] || no_data "$PROC_ROOT/stat lists none of the CPUs that this process may use"
+echo "$cpus"

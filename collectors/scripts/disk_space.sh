@@ -3,10 +3,16 @@
 # shellcheck source=_lib.sh
 . "${LIB:-${0%/*}/_lib.sh}"
 
-directory=${1:-/}
+directory=${1:-/} found=''
 [ -d "$directory" ] || die "'$directory' is not a directory on this node"
+numbers=$(stat -f -c '%S %b %a %c %d' -- "$directory") || no_data "the file system of '$directory' tells no size"
+# shellcheck disable=SC2086
+set -- $numbers
 # Free is what an ordinary user may still take. File systems that make inodes as they go tell of none.
-stat -f -c '%S %b %a %c %d' -- "$directory" | awk '
-    $2 > 0 { printf "disk_total_bytes %.0f\ndisk_free_bytes %.0f\n", $1 * $2, $1 * $3; found = 1 }
-    $4 > 0 { printf "disk_inodes_total %.0f\ndisk_inodes_free %.0f\n", $4, $5; found = 1 }
-    END { exit !found }' || no_data "the file system of '$directory' tells no size"
+if [ "$2" -gt 0 ]; then
+    found=yes && printf '%s\n' "disk_total_bytes $(($1 * $2))" "disk_free_bytes $(($1 * $3))"
+fi
+if [ "$4" -gt 0 ]; then
+    found=yes && printf '%s\n' "disk_inodes_total $4" "disk_inodes_free $5"
+fi
+[ -n "$found" ] || no_data "the file system of '$directory' tells no size"

@@ -1,19 +1,21 @@
 #!/bin/sh
 # Traffic of all network cards each second, and what went wrong with it, since the last run.
-# shellcheck source=_lib.sh disable=SC2016
+# shellcheck source=_lib.sh
 . "${LIB:-${0%/*}/_lib.sh}"
 
-# The first byte count may follow the colon without a blank.
-difference '
-    FILENAME ~ /net\/dev$/ && sub(/:/, " ") && $1 !~ /'"$NETWORK_LAYERS"'/ {
-        now[$1] = $2 " " $3 " " $10 " " $11 " " $4 + $12 " " $5 + $13
-    }
-    END {
-        compare()
-        printf "network_receive_bytes_per_second %.0f\n", grown[1] / seconds
-        printf "network_receive_packets_per_second %.2f\n", grown[2] / seconds
-        printf "network_transmit_bytes_per_second %.0f\n", grown[3] / seconds
-        printf "network_transmit_packets_per_second %.2f\n", grown[4] / seconds
-        printf "network_errors_per_second %.2f\n", grown[5] / seconds
-        printf "network_drops_per_second %.2f\n", grown[6] / seconds
-    }' "$PROC_ROOT/net/dev"
+readable "$PROC_ROOT/uptime" "$PROC_ROOT/net/dev"
+cards=
+# The first byte count may follow the colon without a blank. Two lines of headings have no numbers.
+while IFS=' :' read -r name in_bytes in_packets in_errors in_drops _ _ _ _ bytes packets errors drops _; do
+    case $in_bytes in '' | *[!0-9]*) continue ;; esac
+    is_layer "$name" || cards="$cards$name $in_bytes $in_packets $bytes $packets \
+$((in_errors + errors)) $((in_drops + drops))$NEWLINE"
+done <"$PROC_ROOT/net/dev"
+
+compare "$cards" "$PROC_ROOT/net/dev"
+print_rate network_receive_bytes_per_second "$grown1"
+print_fine_rate network_receive_packets_per_second "$grown2"
+print_rate network_transmit_bytes_per_second "$grown3"
+print_fine_rate network_transmit_packets_per_second "$grown4"
+print_fine_rate network_errors_per_second "$grown5"
+print_fine_rate network_drops_per_second "$grown6"

@@ -5,17 +5,14 @@
 
 processes= # where the first process is hidden from this user, so are others
 [ ! -d "$PROC_ROOT/1" ] || { set -- "$PROC_ROOT"/[0-9]* && processes=$#; }
-set -- "$PROC_ROOT/uptime" "$PROC_ROOT/loadavg" "$PROC_ROOT/stat"
-readable "$@"
-[ ! -r "$PROC_ROOT/sys/fs/file-nr" ] || set -- "$@" "$PROC_ROOT/sys/fs/file-nr"
-awk -v processes="$processes" '
-    FILENAME ~ /uptime$/ { print "uptime_seconds", $1 }
-    FILENAME ~ /loadavg$/ {
-        print "load_5m", $2
-        print "load_15m", $3
-        print "threads_total", substr($4, index($4, "/") + 1)
-    }
-    $1 == "procs_running" { print "processes_running", $2 }
-    $1 == "procs_blocked" { print "processes_blocked", $2 }
-    FILENAME ~ /file-nr$/ { print "open_files", $1 }
-    END { if (processes != "") print "processes_total", processes }' "$@"
+readable "$PROC_ROOT/uptime" "$PROC_ROOT/loadavg" "$PROC_ROOT/stat"
+read -r uptime _ <"$PROC_ROOT/uptime" || :
+read -r _ five fifteen threads _ <"$PROC_ROOT/loadavg" || :
+files=
+[ ! -r "$PROC_ROOT/sys/fs/file-nr" ] || read -r files _ <"$PROC_ROOT/sys/fs/file-nr" || : # some end without a newline
+[ -z "$uptime" ] || echo "uptime_seconds $uptime"
+[ -z "$threads" ] || printf '%s\n' "load_5m $five" "load_15m $fifteen" "threads_total ${threads#*/}"
+[ -z "$files" ] || echo "open_files $files"
+[ -z "$processes" ] || echo "processes_total $processes"
+# Where there are many CPUs, this file is long, and the shell reads it byte by byte.
+exec sed -n 's/^procs_running /processes_running /p; s/^procs_blocked /processes_blocked /p' "$PROC_ROOT/stat"

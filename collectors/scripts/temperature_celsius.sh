@@ -3,10 +3,15 @@
 # shellcheck source=_lib.sh
 . "${LIB:-${0%/*}/_lib.sh}"
 
+hottest=
 for sensor in "$SYS_ROOT"/class/thermal/thermal_zone*/temp "$SYS_ROOT"/class/hwmon/hwmon*/temp*_input; do
-    if read -r thousandths <"$sensor"; then echo "$thousandths"; fi
-done 2>/dev/null | awk '
+    read -r thousandths <"$sensor" || continue
+    case ${thousandths#-} in '' | *[!0-9]*) continue ;; esac
     # A sensor that is not connected tells what no machine survives.
-    $1 > -100000 && $1 < 200000 && $1 != 0 && (!found || $1 > hottest) { hottest = $1; found = 1 }
-    END { if (!found) exit 1; printf "%.1f\n", hottest / 1000 }' ||
-    no_data "no sensor below $SYS_ROOT tells a temperature"
+    [ "$thousandths" -gt -100000 ] && [ "$thousandths" -lt 200000 ] && [ "$thousandths" -ne 0 ] || continue
+    [ -n "$hottest" ] && [ "$thousandths" -le "$hottest" ] || hottest=$thousandths
+done 2>/dev/null
+[ -n "$hottest" ] || no_data "no sensor below $SYS_ROOT tells a temperature"
+sign='' tenths=$(((${hottest#-} + 50) / 100))
+case $hottest in -*) sign=- ;; esac
+echo "$sign$((tenths / 10)).$((tenths % 10))"

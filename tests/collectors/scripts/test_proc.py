@@ -14,6 +14,7 @@ CATALOGUE = tomllib.loads((ROOT / "collectors" / "catalog.toml").read_text())["p
 EMITS = {name: row.get("emits", []) for name, row in CATALOGUE.items()}
 DIFFERENCES = ["cpu_free_ratio", "cpu_usage", "disk_io", "network_io"]
 PROC_ONLY = ["cpu_count", "cpu_info", "load_1m", "memory_usage", "system_load", *DIFFERENCES]
+OFTEN = [name for name, row in CATALOGUE.items() if row["kind"] == "collector" and row["time_max"] <= 5]
 # Even the barest machine has memory and is up; the others may have nothing that their collector measures.
 NEVER_WITHOUT = ("load_1m", "memory_usage", "system_load")
 
@@ -247,3 +248,21 @@ def test_on_a_full_disk_a_difference_fails_and_the_old_sample_stays(
     assert collect("disk_io", proc="after", **tools).status == 1
     full.unlink()
     assert collect("disk_io", proc="after", **tools).values == dict(RATES)["disk_io"]
+
+
+@pytest.mark.parametrize("name", OFTEN)
+def test_what_runs_every_few_seconds_starts_no_program(collect: Collect, tmp_path: Path, name: str) -> None:
+    run = collect(name, proc="before", shell="/bin/sh", PATH=str(tmp_path))
+    if name in DIFFERENCES:
+        run = collect(name, proc="after", shell="/bin/sh", PATH=str(tmp_path))
+
+    assert (run.status, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_sample_that_was_cut_off_is_not_taken_for_an_earlier_one(collect: Collect, tmp_path: Path, name: str) -> None:
+    assert collect(name, proc="before").status == 3
+    sample = tmp_path / "state" / name / "sample"
+    sample.write_text(sample.read_text().removesuffix("end\n"))
+
+    assert collect(name, proc="after").is_no_data
