@@ -19,13 +19,16 @@ from bench.info.processes import Usage, await_ready, clean_environment, free_por
 from bench.info.scale import Scale
 from bench.info.server import Service, serving
 from bench.info.wire import Address, ask_json, ask_once, request
-from infosvc.shipping.bundle import build
+from infosvc.shipping.bundle import build, catalog
+from infosvc.wire.records import Kind, Scope
 
 VALUES = 50
 EMITTED = 10
 FRESH_SECONDS = 30.0
 PATIENCE_SECONDS = 120.0
 EXPORTER = "prometheus-node-exporter"
+ALWAYS_THERE = ("cpu_count", "load_1m", "memory_total_bytes")
+"""What collectors that ship bring on every machine."""
 PYTHON = "/usr/bin/python3"  # a node's own
 
 
@@ -50,7 +53,7 @@ class Watched:
 
 @contextmanager
 def watching(directory: Path, scale: Scale) -> Iterator[Watched]:
-    """One agent whose runs bring ten values each, one whose runs bring one each, and a node exporter."""
+    """An agent whose runs bring ten values each, one whose bring one each, one with what ships, and a node exporter."""
     directory.mkdir()
     with ExitStack() as held:
         service = held.enter_context(serving(directory / "service"))
@@ -59,6 +62,8 @@ def watching(directory: Path, scale: Scale) -> Iterator[Watched]:
         for key, emitted in (("agent", EMITTED), ("agent_50_runs", 1)):
             names = _register(service, directory, key, emitted, scale)
             agents.append(held.enter_context(_agent(service, directory, key, names)))
+        slots = _register_shipped(service)
+        agents.append(held.enter_context(_agent(service, directory, "agent_shipped", list(ALWAYS_THERE), slots)))
         exporter = [held.enter_context(_exporter(directory))] if shutil.which(EXPORTER) else []
         time.sleep(2 * scale.interval)
         yield Watched(service, agents, exporter)
@@ -107,6 +112,16 @@ def _register(service: Service, directory: Path, key: str, emitted: int, scale: 
     return found
 
 
+def _register_shipped(service: Service) -> list[str]:
+    """Register the catalogue; the data names whose slots every node gets by default."""
+    entries = catalog()
+    for producer in [entry.producer for entry in entries]:
+        if producer.kind is not Kind.EMITTED:
+            body = {key: value for key, value in producer.to_json().items() if key not in ("data_name", "version")}
+            ask_json(service.address, service.put(f"producers/{producer.data_name}", body))
+    return [entry.producer.data_name for entry in entries if entry.autostart and entry.producer.scope is Scope.NODE]
+
+
 def _script(folder: Path) -> Path:
     """A collector as cheap as reading something and printing it can be: one line, or one for each argument."""
     folder.mkdir(exist_ok=True)
@@ -120,11 +135,13 @@ def _script(folder: Path) -> Path:
 
 
 @contextmanager
-def _agent(service: Service, directory: Path, key: str, names: list[str]) -> Iterator[Watcher]:
-    """The agent of a node called like its key, from what is pushed to nodes, every slot of it running."""
+def _agent(
+    service: Service, directory: Path, key: str, names: list[str], slots: list[str] | None = None
+) -> Iterator[Watcher]:
+    """The agent of a node called like its key, from what is pushed to nodes, running `slots`, else those of `names`."""
     port, base, node_name = free_port(), directory / key, key.replace("_", "-")
     ask_json(service.address, service.put(f"nodes/{node_name}", {"address": f"127.0.0.1:{port}"}))
-    for parent in sorted({name.partition(".")[0] for name in names}):
+    for parent in slots or sorted({name.partition(".")[0] for name in names}):
         ask_json(service.address, service.put(f"nodes/{node_name}/slots/{parent}", {"running": True}))
     file = _settings(base, directory, service, node_name, port)
     argv, log = [PYTHON, str(directory / "bundle" / "agent.pyz"), "--settings", str(file)], base / "log"

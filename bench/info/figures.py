@@ -82,6 +82,9 @@ FIGURES = (
     Figure("agent_50_runs_cores", "agent", "agent, 50 values from 50 runs: CPU", *PERCENT),
     Figure("agent_50_runs_rss_bytes", "agent", f"the same: {MEMORY}", *MB),
     Figure("agent_50_runs_children_cores", "agent", "the same: CPU of the collectors themselves", *PERCENT),
+    Figure("agent_shipped_cores", "agent", "agent, all slots that a node gets by default: CPU", *PERCENT),
+    Figure("agent_shipped_rss_bytes", "agent", f"the same: {MEMORY}", *MB),
+    Figure("agent_shipped_children_cores", "agent", "the same: CPU of the slots' own processes", *PERCENT),
 )
 
 Found = dict[str, float]
