@@ -21,7 +21,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "ansible")]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """--long asks for all that a usual run keeps within a budget."""
-    parser.addoption("--long", action="store_true", help="Make all generated calls, for a quarter of an hour.")
+    parser.addoption(
+        "--long", action="store_true", help="Make all generated calls, and try other Hadoops: half an hour."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

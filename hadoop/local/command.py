@@ -74,7 +74,12 @@ def cluster() -> None:
     metavar="0,0,0,1",
     help="How many GPUs YARN counts on each node, as yarn.io/gpu.  [default: none, later the last value]",
 )
-@click.option("--jars", type=click.Path(file_okay=False, path_type=Path), help="Where Hadoop's jars are.")
+@click.option(
+    "--jars",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of Hadoop's jars, of another version too, for daemons and clients.  "
+    "[default: those of this installation, later the last value]",
+)
 @click.option(
     "--plugin/--no-plugin",
     default=None,

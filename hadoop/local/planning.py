@@ -54,7 +54,7 @@ def plan(home: Path, recorded: Cluster | None, wanted: Wanted) -> Cluster:
         subnet=ports.check_subnet(subnet) if subnet else before.subnet,
         size=size,
         user=before.user,
-        jars=(wanted.get("jars") or _kept_jars(recorded)).absolute(),
+        jars=(wanted.get("jars") or state.kept_jars(recorded)).absolute(),
         java=find_java(os.environ.get("JAVA_HOME")),
         cpus=tuple(cpus) if cpus is not None else before.cpus,
         plugin=_either(wanted.get("plugin"), before.plugin),
@@ -88,6 +88,7 @@ def refuse_moves(recorded: Cluster, planned: Cluster) -> None:
     """Raise HadoopError when something would change under daemons that run."""
     unchanged = {
         "--subnet": recorded.subnet == planned.subnet,
+        "--jars": recorded.jars == planned.jars or not recorded.jars.is_dir(),
         "--cpus": _is_continued(recorded.cpus, planned.cpus),
         "--gpus": _is_continued(recorded.gpus, planned.gpus),
         "--plugin": recorded.plugin == planned.plugin,
@@ -101,11 +102,6 @@ def refuse_moves(recorded: Cluster, planned: Cluster) -> None:
     for option, same in unchanged.items():
         if not same:
             raise HadoopError(f"{option} cannot change while the cluster runs", remedy="`nodewise cluster down` first")
-
-
-def _kept_jars(recorded: Cluster | None) -> Path:
-    """Those that the cluster has had; this installation's where they have gone with another one."""
-    return recorded.jars if recorded and recorded.jars.is_dir() else JARS
 
 
 def _either(wanted: bool | None, before: bool) -> bool:

@@ -10,11 +10,12 @@ import os
 import pwd
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
 from hadoop.local import ports
 
@@ -217,6 +218,19 @@ def load(home: Path) -> Cluster:
     if cluster is None:
         raise HadoopError(f"there is no cluster under {home}", remedy="start one with `nodewise cluster up`")
     return cluster
+
+
+def kept_jars(recorded: Cluster | None) -> Path:
+    """Those that the cluster has had; this installation's where they have gone with another one."""
+    return recorded.jars if recorded and recorded.jars.is_dir() else JARS
+
+
+def jars_of_clients(home: Path, conf_dir: Path) -> Path:
+    """The jars of the cluster whose site files these are; this installation's where it is not the one of this home."""
+    with suppress(HadoopError):  # of a damaged record, which others report
+        if conf_dir.absolute() == state_dir(home).absolute() / "conf":
+            return kept_jars(read(home))
+    return JARS
 
 
 def save(cluster: Cluster) -> None:

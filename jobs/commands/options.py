@@ -13,9 +13,8 @@ from rich.console import Console
 
 from hadoop.client import jvm
 from hadoop.client.filesystem import FileSystem
-from hadoop.client.jars import JARS
 from hadoop.client.kerberos.login import Account
-from hadoop.local.state import current_user
+from hadoop.local.state import current_user, jars_of_clients
 from hadoop.rest.callers import find_caller
 from jobs.application.submit import Submitter
 
@@ -51,8 +50,7 @@ def hadoop_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--jars",
             type=click.Path(path_type=Path),
             envvar="NODEWISE_JARS",
-            default=JARS,
-            help="Folder of Hadoop's jars [default: those of this installation].",
+            help="Folder of Hadoop's jars [default: those of `nodewise cluster up`, else of this installation].",
         ),
         click.option(
             "--hadoop-conf",
@@ -73,7 +71,7 @@ def take_hadoop(options: dict[str, Any]) -> dict[str, Any]:
 def hadoop_home(
     home: Path,
     hadoop_conf: Path | None,
-    jars: Path,
+    jars: Path | None,
     user: str | None,
     keytab: Path | None = None,
     principal: str | None = None,
@@ -85,7 +83,8 @@ def hadoop_home(
 
         spnego.name_keytab(keytab.absolute(), principal)
     account = Account(user, keytab and keytab.absolute(), principal)
-    return jvm.HadoopHome(conf_dir, jars.absolute(), user or current_user(), account).check()
+    jars = (jars or jars_of_clients(home, conf_dir)).absolute()
+    return jvm.HadoopHome(conf_dir, jars, user or current_user(), account).check()
 
 
 def page_reader(home: Path, hadoop: dict[str, Any]) -> jvm.HadoopHome:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hadoop.client.jars import JARS
+from hadoop.local.state import jars_of_clients
 from infosvc.commands import show
 from infosvc.commands.options import json_option, service_options
 from infosvc.commands.shipping import DIRECTORY, given_options, ssh_options
@@ -43,8 +43,7 @@ _path = click.Path(path_type=Path)
     "--jars",
     type=_path,
     envvar="NODEWISE_JARS",
-    default=JARS,
-    help="Folder of Hadoop's jars [default: those of this installation].",
+    help="Folder of Hadoop's jars [default: those of `nodewise cluster up`, else of this installation].",
 )
 @click.option(
     "--worker-python",
@@ -86,6 +85,7 @@ def _collect(context: click.Context, log_in: bool, options: dict[str, Any]) -> R
     service: ServiceAddress = options.pop("service")
     if own["hadoop_conf"] and own["hadoop_conf"].absolute() == home / "cluster" / "conf":
         own["hadoop_conf"] = None  # as `nodewise cluster status` says it
+    own["jars"] = own["jars"] or jars_of_clients(home, own["hadoop_conf"] or home / "cluster" / "conf")
     return Request(
         home=home,
         url=service.url,

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from xml.etree import ElementTree
 
-from hadoop.client.jars import check_jars
+from hadoop.client.jars import JARS, check_jars
 from hadoop.client.jre import JAVA_VERSION, find_java
 from hadoop.errors import HadoopError
 from hadoop.installation import ROOT, Part, remedy
@@ -120,8 +120,9 @@ def read_jars(folder: Path) -> Jars:
     versions = {found[1] for file in files if (found := _JAR.fullmatch(file.name))}
     # A download that was cut off lacks the directory at its end.
     broken = [file.name for file in files if not zipfile.is_zipfile(file)]
-    # Links lead to a Hadoop of this machine, whose version is the one that is wanted here.
-    expected = None if any(file.is_symlink() for file in files) else _expected_version()
+    # Links lead to a Hadoop of this machine. Its version is the one that is wanted here, as that of a named folder is.
+    is_own = folder == JARS and not any(file.is_symlink() for file in files)
+    expected = _expected_version() if is_own else None
     return Jars(folder, tuple(sorted(versions)), tuple(broken), expected)
 
 

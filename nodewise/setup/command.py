@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ _ELSEWHERE = {
     Kind.CHECKOUT: "this nodewise is a checkout",
     Kind.PLAYBOOK: "this nodewise was brought by Ansible's playbooks",
 }
+_VERSION = re.compile(r"3(\.\d+)+")
 
 
 @click.group()
@@ -71,17 +73,32 @@ def worker(program: Path | None, torch: bool) -> None:
     envvar="HADOOP_HOME",
     help="A Hadoop of this machine, whose jars are linked  [env: HADOOP_HOME].",
 )
-def hadoop(hadoop_home: Path | None) -> None:
+@click.option(
+    "--version",
+    metavar="3.N.N",
+    help="Fetch this Hadoop, not the one of the wheel; with --into.",
+)
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder whose `lib` gets the jars of --version, for `nodewise cluster up --jars`.",
+)
+def hadoop(hadoop_home: Path | None, version: str | None, into: Path | None) -> None:
     """Bring Hadoop's jars, which all commands that speak to HDFS or YARN need.
 
     A Hadoop of this machine has them: they are linked, and nothing is fetched. Without one, Maven fetches those that
-    nodewise is tested with, about 100 MB, and each is compared with its hash in the wheel.
+    nodewise is tested with, about 100 MB, and each is compared with its hash in the wheel. The jars of another version
+    go into a folder of their own, of a checkout too, and are compared with what Maven's registry says of them alone.
 
     \b
     Example:
       nodewise setup hadoop --hadoop-home /opt/hadoop
       nodewise setup hadoop
+      nodewise setup hadoop --version 3.4.2 --into ~/hadoop-3.4.2
     """
+    if version is not None or into is not None:
+        _fetch_version(version, into)
+        return
     _refuse_elsewhere(Part.HADOOP)
     folder = hadoop_folder()
     if hadoop_home is not None:
@@ -91,13 +108,31 @@ def hadoop(hadoop_home: Path | None) -> None:
     if hadoop_jars.is_whole(folder, ROOT):
         click.echo(f"{folder} is there already")
         return
+    _check_maven()
+    with _step(f"Hadoop's jars, fetched into {folder / 'lib'}"):
+        hadoop_jars.fetch(folder, ROOT)
+
+
+def _fetch_version(version: str | None, into: Path | None) -> None:
+    if version is None or into is None:
+        raise click.UsageError("--version and --into go together")
+    if not _VERSION.fullmatch(version):
+        raise click.UsageError(f"--version {version!r} is not a version of Hadoop 3 such as 3.4.2")
+    folder = into.absolute()
+    if hadoop_jars.has_version(folder, version):
+        click.echo(f"{folder / 'lib'} is there already")
+        return
+    _check_maven()
+    with _step(f"Jars of Hadoop {version}, fetched into {folder / 'lib'}"):
+        hadoop_jars.fetch_version(version, folder, ROOT)
+
+
+def _check_maven() -> None:
     if shutil.which("mvn") is None:
         raise HadoopError(
             "there is no Maven, which fetches Hadoop's jars",
             remedy="name a Hadoop of this machine with --hadoop-home, or install Maven with `apt-get install maven`",
         )
-    with _step(f"Hadoop's jars, fetched into {folder / 'lib'}"):
-        hadoop_jars.fetch(folder, ROOT)
 
 
 def _refuse_elsewhere(part: Part) -> None:
@@ -112,6 +147,6 @@ def _step(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        mend = "run this as the owner of the environment that nodewise is installed in"
+        mend = "run this as the owner of that place"
         raise HadoopError(f"{error.filename} cannot be written ({error.strerror})", remedy=mend) from error
     click.echo("done")

@@ -1,4 +1,4 @@
-"""Brings Hadoop's jars: links to those of a Hadoop that is here, or those of the lock, fetched by Maven."""
+"""Brings Hadoop's jars: links to those of a Hadoop that is here, or those of the lock or of a version, by Maven."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ _PLACES = (
     "mapreduce/*.jar",
 )
 """Below share/hadoop, in the order of Hadoop's own class path."""
+_WITHOUT_OLD_LOG4J = "-DexcludeArtifactIds=log4j,slf4j-log4j12"
+"""Hadoop 3.3 leaves them out of its distribution, and its poms do not; it logs by reload4j."""
 _TOLD = 1500
 """Characters from the end of what Maven has said."""
 
@@ -49,22 +51,45 @@ def link(hadoop_home: Path, folder: Path) -> None:
 def fetch(folder: Path, root: Path) -> None:
     """Make `folder`/lib of the jars that `root`/hadoop/pom.xml names; HadoopError says what Maven said."""
     with _draft(folder) as draft:
-        shutil.copy(root / "hadoop" / "pom.xml", draft)
-        # -C: what does not have the checksum that the registry names is refused.
-        argv = ["mvn", "-q", "-B", "-C", "-Dstyle.color=never", "-f", str(draft / "pom.xml"), "package"]
-        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-        if done.returncode:
-            said = " ".join((done.stdout + done.stderr)[-_TOLD:].split())
-            raise HadoopError(f"Maven cannot fetch Hadoop's jars: {said}")
-        lib = draft / "target" / "lib"
+        lib = _run_maven(draft, root)
         if wrong := list(_unlike(lib, _lock(root))):
             raise HadoopError(f"these jars are not those that nodewise is tested with: {', '.join(wrong)}")
         _put(lib, folder)
 
 
+def fetch_version(version: str, folder: Path, root: Path) -> None:
+    """Make `folder`/lib of the same jars of another Hadoop, whose hashes no lock has.
+
+    HadoopError says what Maven said, or that `lib` is there already and is something else.
+    """
+    if (folder / "lib").exists():
+        raise HadoopError(f"{folder / 'lib'} is not Hadoop {version}", remedy="name another folder with --into")
+    with _draft(folder) as draft:
+        lib = _run_maven(draft, root, f"-Dhadoop.version={version}", _WITHOUT_OLD_LOG4J)
+        check_jars(lib)
+        lib.rename(folder / "lib")
+
+
 def is_whole(folder: Path, root: Path) -> bool:
     """Whether the jars of the lock are there, and no others."""
     return (folder / "lib").is_dir() and not list(_unlike(folder / "lib", _lock(root)))
+
+
+def has_version(folder: Path, version: str) -> bool:
+    """Whether the jars of this Hadoop are there; a folder is put there whole, or not at all."""
+    return (folder / "lib" / f"hadoop-common-{version}.jar").is_file()
+
+
+def _run_maven(draft: Path, root: Path, *settings: str) -> Path:
+    """The folder of the jars, within the draft."""
+    shutil.copy(root / "hadoop" / "pom.xml", draft)
+    # -C: what does not have the checksum that the registry names is refused.
+    argv = ["mvn", "-q", "-B", "-C", "-Dstyle.color=never", *settings, "-f", str(draft / "pom.xml"), "package"]
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        said = " ".join((done.stdout + done.stderr)[-_TOLD:].split())
+        raise HadoopError(f"Maven cannot fetch Hadoop's jars: {said}")
+    return draft / "target" / "lib"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hadoop.client import jre
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
-from hadoop.local import command, daemons, lifecycle, ports, sshd, state
+from hadoop.local import command, daemons, lifecycle, planning, ports, sshd, state
 from hadoop.local.state import Cluster
 
 
@@ -129,6 +129,40 @@ def test_a_cluster_of_another_user_is_left_alone(tmp_path: Path) -> None:
         state.save(Cluster(tmp_path, "127.0.9", 4, "somebody", JARS, Path("/java"), ()))
     with pytest.raises(HadoopError, match="belongs to user somebody"):
         lifecycle.up(tmp_path)
+
+
+def record(home: Path, jars: Path) -> Cluster:
+    """A cluster of this home that was started with these jars."""
+    made = Cluster(home, "127.0.9", 2, state.current_user(), jars, Path("/jvm/bin/java"))
+    with state.lock(home):
+        state.save(made)
+    return made
+
+
+def test_clients_have_the_jars_of_the_cluster_that_they_call(tmp_path: Path) -> None:
+    jars = tmp_path / "other" / "lib"
+    jars.mkdir(parents=True)
+    assert state.jars_of_clients(tmp_path, tmp_path / "cluster" / "conf") == JARS, "none was ever started"
+    cluster = record(tmp_path, jars)
+    assert state.jars_of_clients(tmp_path, cluster.conf_dir) == jars
+    assert state.jars_of_clients(tmp_path, Path("/etc/hadoop")) == JARS
+    jars.rmdir()
+    assert state.jars_of_clients(tmp_path, cluster.conf_dir) == JARS, "they have gone with another installation"
+    (tmp_path / "cluster" / "cluster.json").write_text("damaged")
+    assert state.jars_of_clients(tmp_path, cluster.conf_dir) == JARS
+
+
+def test_jars_are_kept_and_do_not_change_under_daemons_that_run(tmp_path: Path) -> None:
+    jars = tmp_path / "other" / "lib"
+    jars.mkdir(parents=True)
+    recorded = record(tmp_path, jars)
+    planning.refuse_moves(recorded, planning.plan(tmp_path, recorded, planning.Wanted()))
+    changed = planning.plan(tmp_path, recorded, planning.Wanted(jars=tmp_path))
+    assert changed.jars == tmp_path
+    with pytest.raises(HadoopError, match="--jars cannot change while the cluster runs"):
+        planning.refuse_moves(recorded, changed)
+    jars.rmdir()
+    planning.refuse_moves(recorded, planning.plan(tmp_path, recorded, planning.Wanted()))  # to go on with others
 
 
 def test_what_is_recorded_is_what_is_loaded(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hadoop.errors import HadoopError
 from hadoop.installation import Kind, Part, kind_of, remedy, tool_remedy
 from jobs.errors import JobError
 from nodewise.setup import hadoop_jars, workers_python
@@ -111,6 +112,22 @@ def test_jars_of_other_hashes_are_noticed(tmp_path: Path) -> None:
     assert not hadoop_jars.is_whole(tmp_path, ROOT)
     one.write_text("another jar")
     assert not hadoop_jars.is_whole(tmp_path, ROOT)
+
+
+def test_jars_of_another_version_take_the_place_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # without Maven
+    words = ("setup", "hadoop", "--version", "3.4.2", "--into", str(tmp_path))
+    assert "there is no Maven" in nodewise(*words).stderr
+    assert "--version and --into go together" in nodewise(*words[:4]).stderr
+    assert "--version and --into go together" in nodewise("setup", "hadoop", "--into", str(tmp_path)).stderr
+    assert "'../3' is not a version of Hadoop 3" in nodewise(*words[:3], "../3", *words[4:]).stderr
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "hadoop-common-3.3.6.jar").write_text("the operator's")
+    with pytest.raises(HadoopError, match=r"lib is not Hadoop 3\.4\.2: name another folder with --into"):
+        hadoop_jars.fetch_version("3.4.2", tmp_path, ROOT)
+    assert [jar.name for jar in (tmp_path / "lib").iterdir()] == ["hadoop-common-3.3.6.jar"]
+    (tmp_path / "lib" / "hadoop-common-3.4.2.jar").touch()
+    assert nodewise(*words).stdout == f"{tmp_path / 'lib'} is there already\n"
 
 
 def test_another_python_is_refused(installed: Environment, tmp_path: Path) -> None:
