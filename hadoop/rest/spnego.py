@@ -36,7 +36,7 @@ _KEYTAB_OF_THE_LIBRARY, _CACHE = "KRB5_CLIENT_KTNAME", "KRB5CCNAME"
 _LOG_IN = f"run `kinit`, or name a keytab with {_KEYTAB_OF_THE_LIBRARY}"
 _REMEDIES = {
     r"Clock skew|not yet valid": "the clocks of this machine and of Kerberos differ: set them by NTP",
-    r"Server .*not found in Kerberos database": "let Hadoop's site files name the daemon as Kerberos does",
+    r"Server .*not found in Kerberos database": "let Hadoop's site files, or --url, name the host as Kerberos does",
     r"Cannot (find|contact|locate|resolve)|default realm": "see that the KDC in krb5.conf (KRB5_CONFIG) is up",
     r"[Kk]eytab|[Pp]reauthentication|Client .*not found|[Pp]assword": "name a keytab that this realm knows",
 }
@@ -61,16 +61,18 @@ class _Oids(Structure):
     _fields_ = [("count", c_size_t), ("elements", POINTER(_Oid))]
 
 
-def make_token(host: str, seconds: float = 10.0) -> str:
+def make_token(host: str, seconds: float = 10.0, of: str = "the pages of Hadoop") -> str:
     """What a page at a host is shown, in Base64; NoTicket, with what helps, when there is none within so many seconds.
 
-    The library itself waits half a minute for a KDC that says nothing, and has no setting for it.
+    `of` is what NoTicket says wants the ticket; it is a plural. The library itself waits half a minute for a KDC that
+    says nothing, and has no setting for it.
     """
     made: Future[str] = Future()
+    place = f"{of} on {host}"
 
     def make() -> None:
         try:
-            made.set_result(_make_token(host))
+            made.set_result(_make_token(host, place))
         except BaseException as error:
             made.set_exception(error)
         finally:
@@ -81,20 +83,20 @@ def make_token(host: str, seconds: float = 10.0) -> str:
         Thread(target=make, name="spnego", daemon=True).start()
         with suppress(TimeoutError):
             return made.result(seconds)
-    raise _no_ticket_error(host, f"Cannot contact any KDC within {seconds:.0f} s")
+    raise _no_ticket_error(place, f"Cannot contact any KDC within {seconds:.0f} s")
 
 
-def _make_token(host: str) -> str:
+def _make_token(host: str, place: str) -> str:
     library, minor = _load(), c_uint32()
     context, token = c_void_p(), _Buffer()
-    with _import_name(library, host, f"HTTP@{host.lower()}", _HOST_BASED) as name, _asker(library, host) as asker:
+    with _import_name(library, place, f"HTTP@{host.lower()}", _HOST_BASED) as name, _asker(library, place) as asker:
         major = library.gss_init_sec_context(
             byref(minor), asker, byref(context), name, byref(_Oid(len(_SPNEGO), _SPNEGO)), 0, 0, None, None, None,
             byref(token), None, None,
         )  # fmt: skip
     try:
         if major & _FAILED:
-            raise _no_ticket_error(host, _messages(library, major, minor.value))
+            raise _no_ticket_error(place, _messages(library, major, minor.value))
         return base64.b64encode(token.content()).decode()
     finally:
         library.gss_release_buffer(byref(minor), byref(token))
@@ -147,14 +149,14 @@ def _take_keytab() -> None:
 
 
 @contextmanager
-def _import_name(library: ctypes.CDLL, host: str, said: str, kind: bytes) -> Iterator[c_void_p]:
-    """A principal as the library has it, for the pages of a host."""
+def _import_name(library: ctypes.CDLL, place: str, said: str, kind: bytes) -> Iterator[c_void_p]:
+    """A principal as the library has it; `place` is for which place."""
     text, minor, name = said.encode(), c_uint32(), c_void_p()
     held = ctypes.create_string_buffer(text, len(text))
     given = _Buffer(len(text), ctypes.cast(held, c_void_p))
     major = library.gss_import_name(byref(minor), byref(given), byref(_Oid(len(kind), kind)), byref(name))
     if major & _FAILED:
-        raise _no_ticket_error(host, _messages(library, major, minor.value))
+        raise _no_ticket_error(place, _messages(library, major, minor.value))
     try:
         yield name
     finally:
@@ -162,20 +164,20 @@ def _import_name(library: ctypes.CDLL, host: str, said: str, kind: bytes) -> Ite
 
 
 @contextmanager
-def _asker(library: ctypes.CDLL, host: str) -> Iterator[c_void_p]:
-    """Who asks the pages of a host: whose key of a keytab is named, or else whomever the library finds.
+def _asker(library: ctypes.CDLL, place: str) -> Iterator[c_void_p]:
+    """Who asks at a place: whose key of a keytab is named, or else whomever the library finds.
 
     It could find him by itself later on, but would not tell then why there is nobody.
     """
     principal = os.environ.get(_PRINCIPAL) if os.environ.get(_KEYTAB) else None
-    with _import_name(library, host, principal, _USER) if principal else nullcontext() as name:
+    with _import_name(library, place, principal, _USER) if principal else nullcontext() as name:
         minor, asker = c_uint32(), c_void_p()
         ways = _Oids(1, ctypes.pointer(_Oid(len(_KRB5), _KRB5)))
         major = library.gss_acquire_cred(
             byref(minor), name, _FOR_EVER, byref(ways), _TO_ASK, byref(asker), None, None
         )  # fmt: skip
     if major & _FAILED:
-        raise _no_ticket_error(host, _messages(library, major, minor.value))
+        raise _no_ticket_error(place, _messages(library, major, minor.value))
     try:
         yield asker
     finally:
@@ -197,10 +199,10 @@ def _message(library: ctypes.CDLL, code: int, kind: int) -> str:
         library.gss_release_buffer(byref(minor), byref(text))
 
 
-def _no_ticket_error(host: str, reason: str) -> NoTicket:
+def _no_ticket_error(place: str, reason: str) -> NoTicket:
     keytab = (os.environ.get(_KEYTAB) or os.environ.get(_KEYTAB_OF_THE_LIBRARY) or "").removeprefix("FILE:")
     if keytab and not os.access(keytab, os.R_OK):
         reason, helps = f"the keytab {keytab} cannot be read", "name a file that this user may read"
     else:
         helps = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, reason)), _LOG_IN)
-    return NoTicket(f"the pages of Hadoop on {host} want a ticket of Kerberos, and there is none ({reason})", helps)
+    return NoTicket(f"{place} want a ticket of Kerberos, and there is none ({reason})", helps)

@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from hadoop.rest.webhdfs_writing import WritableHdfs
 from jobs.commands import options
 from tests.hadoop.hadoop_pages import Asked, Daemon, Hdfs, Said, say
 from tests.in_process import nodewise
+from tests.kdc import running
 from tests.ports import free_port
 
 Start = Callable[..., Daemon]
@@ -40,22 +41,8 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     here = ("127.0.0.1",)
     made = Realm(folder, folder, f"127.0.0.1:{free_port()}", here, (), here, "me", ("alice",))
     made.prepare()
-    kdc = subprocess.Popen(
-        [str(programs.find("krb5kdc")), "-n"],
-        env={**os.environ, **made.environment_of_kdc()},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    host, port = made.kdc.split(":")
-    try:
-        for _ in range(500):
-            with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
-                break
-            time.sleep(0.02)
+    with running(made):
         yield made
-    finally:
-        kdc.kill()
-        kdc.wait()
 
 
 @pytest.fixture
