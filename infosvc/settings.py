@@ -69,6 +69,7 @@ class Settings:
     watchers: int = _key(32, "callers", "most callers that watch events at the same time")
     tls_cert: str | None = _key(None, "file", "certificate chain of the service; with it, only https is answered")
     tls_key: str | None = _key(None, "file", "private key of that certificate")
+    spnego_keytab: str | None = _key(None, "file", "keys of HTTP/HOST; with it, a ticket of Kerberos logs a user in")
     audit_key: str | None = _key(None, "file", "key that seals the audit log, made when it is missing")
     policy_file: str | None = _key(None, "file", "settings of YARN's plug-in, to be explained at /explain")
     notify_hosts: tuple[str, ...] = _key((), "host names", "hosts to which messages may go that users ask for")

@@ -23,6 +23,7 @@ COMMANDS = {
     "data": "infosvc.commands.data:data",
     "top": "infosvc.commands.top:top",
     "token": "infosvc.commands.token:token",
+    "login": "nodewise.login:login",
     "alert": "infosvc.commands.alert:alert",
     "audit": "infosvc.commands.audit:audit",
     "images": "jobs.commands.images:images",

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from infosvc.access import task_token
+from infosvc.access import task_token, ticket_token
 from infosvc.access.csrf import Environ, check_change
 from infosvc.access.local_call import LocalCalls
 from infosvc.access.rate_limit import RateLimit, TooFast
 from infosvc.access.roles import ANONYMOUS, FIRST_ADMIN, MAY, USER_OF_FIRST_ADMIN, Caller, sha256
 from infosvc.access.sessions import Session, Sessions, cookie_names
+from infosvc.access.tickets import Acceptor, read_token
 from infosvc.access.tokens import check_expiry, id_of
 from infosvc.settings import Settings
 from infosvc.state.configuration import StoredToken
 from infosvc.state.views import Latest
+from infosvc.wire.answers import TokenByTicket
 from infosvc.wire.bodies import LONGEST_TOKEN
-from infosvc.wire.errors import Forbidden, InfoError, Revoked, Unauthorized
+from infosvc.wire.errors import Forbidden, InfoError, NotFound, Revoked, Unauthorized
 from infosvc.wire.records import Role
 from infosvc.wire.tasks import Task
 
@@ -26,12 +28,13 @@ LONGEST_HEADER = len("Bearer ") + LONGEST_TOKEN  # characters; what is good is r
 KNOWN = "infosvc.known"  # a call has it that showed a good token, or a session
 HOLDER = "infosvc.holder"  # where a call keeps whose session its cookie shows, which the audit log then names
 _REFUSED = "infosvc.refused"
+T = TypeVar("T")
 
 
 class _Known(NamedTuple):
     """Whom a good header shows until it expires, as long as `stored` is the token's row; the first admin has none.
 
-    The token of a task has none either, and holds as long as the task goes on.
+    The token of a task has none either, and holds as long as the task goes on, nor has one that was got by a ticket.
     """
 
     caller: Caller
@@ -46,11 +49,14 @@ class Authenticator:
     remembered, but each call looks at the token's present row, so a revocation counts at once.
     """
 
-    def __init__(self, settings: Settings, latest: Latest, sessions: Sessions) -> None:
+    def __init__(
+        self, settings: Settings, latest: Latest, sessions: Sessions, acceptor: Acceptor | None = None
+    ) -> None:
         self._open = settings.open_reading
         self._local = LocalCalls(settings.names)
         self._latest = latest
         self._sessions = sessions
+        self._acceptor = acceptor
         self._monotonic, self._wall = latest.clock.monotonic, latest.clock.wall
         self._first_admin = sha256(settings.token)
         self._secret = settings.token
@@ -116,6 +122,8 @@ class Authenticator:
             return True
         if caller.task_id:
             return self._goes_on(caller)
+        if caller.good_until:
+            return self._wall() < caller.good_until
         stored = self._latest.configuration.tokens.get(caller.token_id)
         if stored is None or stored.token.revoked_at is not None:
             return False
@@ -131,6 +139,31 @@ class Authenticator:
             self._sessions.end(old.caller.session)
         environ[HOLDER] = known.caller
         return self._sessions.begin(known.caller, known.expires_at)[0]
+
+    @property
+    def takes_tickets(self) -> bool:
+        """Whether a ticket of Kerberos logs in."""
+        return self._acceptor is not None
+
+    def make_token(self, environ: Environ) -> tuple[TokenByTicket, bytes]:
+        """A token for the user whose ticket of Kerberos a call shows, and what proves the service to the user.
+
+        It counts as long as the ticket, and 12 hours at most. WantsTicket when there is no good ticket, Forbidden when
+        it is of nobody who can be a user here, NotFound when this service believes none.
+        """
+        acceptor = self._acceptor
+        if acceptor is None:
+            raise NotFound(
+                "this service takes no tickets of Kerberos",
+                remedy="log in with a token, or start it with --spnego-keytab",
+            )
+        header, address = str(environ.get("HTTP_AUTHORIZATION", "")), str(environ.get("REMOTE_ADDR", ""))
+        shown = self._patiently(address, lambda: acceptor.accept(read_token(header)))
+        until = int(self._wall() + min(shown.seconds, ticket_token.MOST_SECONDS))
+        environ[HOLDER] = caller = _caller_by_ticket(shown.user_name, until)
+        self._count(caller.token_id)
+        text = ticket_token.text_of(shown.user_name, until, self._secret)
+        return TokenByTicket(text, shown.user_name, Role.USER, float(until)), shown.answer
 
     def log_out(self, environ: Environ) -> None:
         """End the session that the call shows, if it shows any; Forbidden when another site's page asks for it."""
@@ -185,7 +218,7 @@ class Authenticator:
         self._count(known.caller.token_id)
         return known.caller
 
-    def _patiently(self, address: str, look: Callable[[], _Known]) -> _Known:
+    def _patiently(self, address: str, look: Callable[[], T]) -> T:
         """Look up what is new here; an address that was refused too often must wait with any such."""
         now = self._monotonic()
         wait = self._refusals.wait(address, now)
@@ -221,6 +254,8 @@ class Authenticator:
             return _Known(Caller(FIRST_ADMIN, Role.ADMIN, None, FIRST_ADMIN, user_name=USER_OF_FIRST_ADMIN))
         if task := task_token.recognise(text, self._secret, self._latest.configuration.tasks):
             return _Known(_caller_of(task))
+        if self._acceptor and (by_ticket := ticket_token.recognise(text, self._secret, self._wall())):
+            return _Known(_caller_by_ticket(*by_ticket), None, float(by_ticket[1]))
         stored = self._latest.configuration.tokens.get(id_of(digest))
         if stored is None or not hmac.compare_digest(digest, stored.sha256):
             return None
@@ -239,10 +274,10 @@ class Authenticator:
         caller, stored, expires_at = known
         if caller.task_id:
             return self._goes_on(caller)
-        if stored is None:
-            return True
         if expires_at is not None and self._wall() >= expires_at:
             return False
+        if stored is None:
+            return True
         return self._latest.configuration.tokens.get(caller.token_id) is stored
 
     def _goes_on(self, caller: Caller) -> bool:
@@ -270,6 +305,17 @@ def _caller_of(task: Task) -> Caller:
         user_name=task.owner,
         task_id=task_id,
         task_asked_at=task.created_at,
+    )
+
+
+def _caller_by_ticket(user_name: str, until: int) -> Caller:
+    """Who showed a ticket, or a token that came of one; all those of a user count as one caller."""
+    return Caller(
+        name=f"{user_name} (by ticket)",
+        role=Role.USER,
+        token_id=f"ticket of {user_name}",
+        user_name=user_name,
+        good_until=float(until),
     )
 
 

@@ -47,7 +47,8 @@ class Caller(NamedTuple):
 
     `session` is the key of the session by which a browser called, and empty for all who showed the token itself.
     `user_name` is whose tasks it submits: the name of its token, so all tokens of one name are one user. `task_id` is
-    the task that a token of role task is for, and `task_asked_at` when that was asked for.
+    the task that a token of role task is for, and `task_asked_at` when that was asked for. `good_until` (Unix
+    seconds) is told of who showed a ticket of Kerberos, and 0 for all whose token is kept.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Caller(NamedTuple):
     user_name: str = ""
     task_id: str = ""
     task_asked_at: float = 0.0
+    good_until: float = 0.0
 
     @property
     def owners(self) -> frozenset[str] | None:

@@ -20,6 +20,7 @@ import click
 
 from infosvc.access.audit_key import FILE
 from infosvc.access.roles import SHORTEST_TOKEN, is_loopback, token_from
+from infosvc.access.tickets import check_keytab
 from infosvc.commands.options import token_option
 from infosvc.settings import Ack, Settings
 from infosvc.wire.client import DEFAULT_PORT
@@ -106,6 +107,11 @@ def _bytes_option(limit: str, of: str) -> Callable[[Command], Command]:
 )
 @click.option("--tls-cert", type=_file, help="Certificate chain, PEM; the service then answers https only.")
 @click.option("--tls-key", type=_file, help="Private key of that certificate, PEM, mode 0600.")
+@click.option(
+    "--spnego-keytab",
+    type=_file,
+    help="Keytab with the key of HTTP/HOST; users of its realm then log in by their ticket (`nodewise login`).",
+)
 @click.option("--agent-ca", type=_file, help="Authority of the agents' certificates, PEM; then agents speak https.")
 @click.option(
     "--calls-per-second",
@@ -183,6 +189,7 @@ def serve(
     """
     given["open_reading"] = _reading(host, given["open_reading"])
     given |= _tls(given["tls_cert"], given["tls_key"], given["agent_ca"])
+    given["spnego_keytab"] = check_keytab(given["spnego_keytab"])
     given |= {"policy_file": _policy(given["policy_file"]), "notify_secret": _secret(given.pop("notify_secret_file"))}
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with _garbage_left():

@@ -13,6 +13,7 @@ from infosvc.access.authenticator import Authenticator
 from infosvc.access.body_limit import PART_FOR_STRANGERS, PIECE_BYTES, BodyLimit
 from infosvc.access.noted_calls import NotedCalls
 from infosvc.access.sessions import Sessions
+from infosvc.access.tickets import open_acceptor
 from infosvc.alerts.watching import AlertWatch
 from infosvc.core.metrics import Metrics
 from infosvc.core.readiness import Readiness
@@ -70,7 +71,7 @@ class Components:
     @classmethod
     def open(cls, settings: Settings, clock: Clock) -> Components:
         """Open the database and start the threads that work on it; the errors are those of create_app."""
-        agents = AgentClient(settings)
+        agents, acceptor = AgentClient(settings), open_acceptor(settings.spnego_keytab)
         store = Database(parse_url(settings.database), clock, bool(settings.shared_with))
         try:
             latest = Latest(*store.load(), settings, clock)
@@ -90,7 +91,7 @@ class Components:
             store,
             latest,
             writer,
-            Authenticator(settings, latest, Sessions(clock)),
+            Authenticator(settings, latest, Sessions(clock), acceptor),
             BodyLimit(settings.threads, settings.body_seconds, small_bytes=PIECE_BYTES),
             BodyLimit(settings.threads // 4, settings.body_seconds * PART_FOR_STRANGERS, 1),
             Admission(settings, latest),

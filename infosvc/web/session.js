@@ -30,6 +30,7 @@ const MAY = {
  * @property {"reader" | "agent" | "processor" | "scheduler" | "user" | "submitter" | "task" | "admin" | null} role null: reading takes a token, too
  * @property {string | null} csrf_token null when nobody is logged in
  * @property {number | null} [expires_at] Unix seconds
+ * @property {boolean} [takes_tickets] whether a ticket of Kerberos logs in
  */
 
 /** @type {Session} */
@@ -167,9 +168,12 @@ function loginDialog(why) {
   const dialog = h("dialog", { class: "login", "aria-labelledby": "login-title" });
   const send = async (event) => {
     event.preventDefault();
+    await enter(async () => token.value.trim());
+  };
+  const enter = async (find) => {
     problem.say(null);
     try {
-      await logIn(token.value.trim());
+      await logIn(await find());
       dialog.close();
       // What opened the dialog is gone by now, and with it where the focus was to go back to.
       if (document.activeElement === document.body) document.querySelector("#session button")?.focus();
@@ -186,9 +190,15 @@ function loginDialog(why) {
     h("label", { for: "token" }, "Access token"),
     token,
     problem.element,
-    h("div", { class: "actions" }, h("button", { class: "primary" }, "Log in"), cancel(dialog)),
+    h("div", { class: "actions" }, h("button", { class: "primary" }, "Log in"), byTicket(enter), cancel(dialog)),
   );
   return fill(dialog, form);
+}
+
+/** The button for who has a ticket of Kerberos, where the service takes any: the browser shows it by itself. */
+function byTicket(enter) {
+  const find = async () => (await post(`${WHERE}/ticket`)).token;
+  return current.takes_tickets && h("button", { type: "button", onclick: () => enter(find) }, "Use my Kerberos ticket");
 }
 
 function cancel(dialog) {

@@ -190,6 +190,19 @@ class NewToken(Token):
 
 
 @dataclass(frozen=True)
+class TokenByTicket(Record):
+    """What a ticket of Kerberos is exchanged for; nothing of it is kept, so it cannot be revoked."""
+
+    token: str = field(metadata=describe("shown this once", example="nw_ticket_TEXT-THAT-IS-SECRET"))
+    name: str = field(metadata=describe("the user: the short name of who has the ticket", example="alice"))
+    role: Role = field(metadata=describe("what it may do", example="user"))
+    expires_at: float = field(metadata=describe("from when it is refused", unit="Unix seconds", example=1700043200.0))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
+
+
+@dataclass(frozen=True)
 class TokenList(Record):
     """All tokens."""
 
@@ -254,6 +267,7 @@ class WhoCalls(Record):
     expires_at: float | None = field(
         default=None, metadata=describe("when the session ends", unit="Unix seconds", example=1700043200.0)
     )
+    takes_tickets: bool = field(default=False, metadata=describe("whether a ticket of Kerberos logs in", example=False))
 
 
 @dataclass(frozen=True)

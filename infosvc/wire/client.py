@@ -23,6 +23,7 @@ from infosvc.wire.answers import (
     NodeHour,
     PastRun,
     Token,
+    TokenByTicket,
 )
 from infosvc.wire.connection import Call
 from infosvc.wire.errors import Unauthorized
@@ -267,6 +268,16 @@ class InfoClient(TaskClient):
         body = {"name": name, "role": role.value, "node_name": node_name, "expires_in": expires_in, "replace": replace}
         reply = self._call("POST", "/tokens", body, repeatable=False)
         return self._read(reply, lambda reply: (Token.from_json(reply), str(reply["token"])))
+
+    def exchange_ticket(self, shown: str) -> TokenByTicket:
+        """Get a user's token by a ticket of Kerberos; `shown` is what SPNEGO makes of the ticket, in Base64.
+
+        Unauthorized when the ticket is not good, Forbidden when its holder cannot be a user, NotFound when the service
+        takes no tickets.
+        """
+        headers = {"Authorization": f"Negotiate {shown}"}
+        reply = self._call("POST", "/session/ticket", headers=headers, repeatable=False)
+        return self._read(reply, TokenByTicket.from_json)
 
     def revoke_token(self, token_id: str) -> None:
         """Take a token back; whoever shows it is refused from now on."""

@@ -91,7 +91,7 @@ class ServiceCalls:
         repeatable: bool = True,
         retries: int | None = None,
     ) -> Answer:
-        sent = {**(headers or {}), **self._headers()}
+        sent = {**self._headers(), **(headers or {})}
         data = None if body is None else encode_json(body)
         if data is not None:
             sent["Content-Type"] = "application/json"

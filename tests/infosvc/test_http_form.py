@@ -156,6 +156,7 @@ def test_the_document_lists_every_call(small: Served) -> None:
         ("/alerts/{alert_id}/test", "post"),
         *(("/audit", method) for method in ("get", "delete")),
         *(("/session", method) for method in ("get", "post", "delete")),
+        ("/session/ticket", "post"),
     }
     assert document["basePath"] == "/api/v1"
 

@@ -65,6 +65,7 @@ BUDGET = 0.1
 ANYWHERE = {403, 405, 413}
 STREAMS = ("GET /events", "GET /tunnels/{tunnel_id}")
 """They have no end."""
+BY_TICKET = "POST /session/ticket"  # takes a Kerberos, so no generated call succeeds; test_tickets.py makes it
 LOG = "GET /nodes/{node_name}/slots/{data_name}/log"
 SLOT = "/nodes/{node_name}/slots/{data_name}"
 # Of HTTP itself: the server answers what is wrong about them before the service sees the call.
@@ -330,12 +331,12 @@ def test_generated_calls_are_answered_as_the_document_says(
         seen = Seen()
         for seed in range(SEED, SEED + 4 * CASES[tag] // number):  # the budget, and again while a call has led nowhere
             make_calls(service, agent.address, tag, number, seed, seen)
-            if seen.own <= seen.successful:
+            if seen.own - {BY_TICKET} <= seen.successful:
                 break
         print(seen.cases, sorted(seen.statuses.items()))
         assert not seen.wrong, f"{len(seen.wrong)} wrong answers, for example:\n" + "\n\n".join(seen.wrong[:20])
         assert seen.cases >= number
-        assert seen.own <= seen.successful
+        assert seen.own - {BY_TICKET} <= seen.successful
         assert service.ask("GET", "/readyz").status == 200
         assert service.client.data("untouched")[0].data_value == "still here"
     before = stored(service)  # once it is down: what it still moved between nodes has a part in it

@@ -32,12 +32,14 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Debian's Chromium that has no windows, until the block ends."""
+def chromium(*words: str) -> Iterator[Browser]:
+    """Debian's Chromium that has no windows, with further options, until the block ends."""
     if not CHROMIUM.exists():
         pytest.fail(f"{CHROMIUM} is not installed: apt-get install chromium-headless-shell")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=NO_GPU, timeout=3 * PATIENCE_MS)
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=[*NO_GPU, *words], timeout=3 * PATIENCE_MS
+        )
         try:
             yield browser
         finally:

@@ -12,6 +12,7 @@ from flask import current_app as app
 from werkzeug.exceptions import HTTPException
 
 from infosvc.access.rate_limit import TooFast
+from infosvc.access.tickets import SCHEME, WantsTicket
 from infosvc.http.openapi.document import add_described, add_refusals, name_media_types
 from infosvc.http.openapi.examples import add_examples
 from infosvc.wire.errors import BY_STATUS, InfoError
@@ -114,7 +115,7 @@ def error_response(error: Exception) -> Response:
     if allowed:
         answer.headers["Allow"] = allowed
     if status == 401:
-        answer.headers["WWW-Authenticate"] = "Bearer"
+        answer.headers["WWW-Authenticate"] = SCHEME if isinstance(error, WantsTicket) else "Bearer"
     if isinstance(error, TooFast):
         answer.headers["Retry-After"] = str(error.retry_after)
     elif status == 503:

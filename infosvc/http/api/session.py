@@ -5,7 +5,9 @@ Only the cookie counts here, never an Authorization header: programs that have a
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -15,13 +17,14 @@ from infosvc.access.authenticator import HOLDER, Authenticator
 from infosvc.access.csrf import check_origin
 from infosvc.access.roles import ANONYMOUS, open_to_all
 from infosvc.access.sessions import OF_THIS_HOST, cookie_name, cookie_names, is_encrypted
+from infosvc.access.tickets import SCHEME
 from infosvc.core.service import components_of
 from infosvc.http.api.body import body
 from infosvc.http.api.call_group import CallGroup
 from infosvc.http.api.exchange import note_call, note_refusal
 from infosvc.http.api.restx import Namespace, Resource
 from infosvc.http.openapi.schemas import answer_model, body_model
-from infosvc.wire.answers import WhoCalls
+from infosvc.wire.answers import TokenByTicket, WhoCalls
 from infosvc.wire.bodies import LONGEST_TOKEN, LogIn
 from infosvc.wire.errors import InfoError, InvalidInput, Unauthorized
 
@@ -30,6 +33,7 @@ calls = CallGroup("session", ns)
 
 log_in_body = body_model(ns, LogIn)
 who_said = answer_model(ns, WhoCalls)
+by_ticket = answer_model(ns, TokenByTicket)
 ELSEWHERE = "a page from elsewhere made the browser call"
 
 
@@ -66,7 +70,7 @@ class Session(Resource):
             who = WhoCalls(ANONYMOUS.name, ANONYMOUS.role if _authenticator().reads_openly(request.environ) else None)
         else:
             who = WhoCalls(session.caller.name, session.caller.role, session.csrf_token, session.expires_at)
-        return _unkept(jsonify(who.to_json()))
+        return _unkept(jsonify(replace(who, takes_tickets=_authenticator().takes_tickets).to_json()))
 
     @ns.doc(security=[])
     @ns.expect(log_in_body)
@@ -98,6 +102,34 @@ class Session(Resource):
         answer = _nothing()
         for name in cookie_names(request.environ):
             answer.delete_cookie(name, **_flags() | {"secure": name.startswith(OF_THIS_HOST)})
+        return answer
+
+
+@ns.route("/ticket")
+class Ticket(Resource):
+    """A ticket of Kerberos, by which users log in where the service has a keytab (`serve --spnego-keytab`)."""
+
+    @ns.doc(security=[])
+    @ns.response(201, "a token of role user", by_ticket)
+    @ns.response(401, "no ticket, or one that is not good; WWW-Authenticate says Negotiate")
+    @ns.response(403, f"the ticket is of another realm, or of nobody who can be a user; or {ELSEWHERE}")
+    @ns.response(404, "this service takes no tickets")
+    @ns.response(413, "what is shown has more than 64 KiB")
+    @open_to_all
+    @_noting_refusals
+    def post(self) -> Response:
+        """Get a token by a ticket of Kerberos.
+
+        The call shows it as `Authorization: Negotiate` (SPNEGO), as `curl --negotiate -u :` and browsers do. The token
+        counts as long as the ticket, and 12 hours at most.
+        """
+        check_origin(request.environ)
+        made, proof = _authenticator().make_token(request.environ)
+        note_call(request.environ[HOLDER], 201)
+        answer = _unkept(jsonify(made.to_json()))
+        answer.status_code = 201
+        if proof:
+            answer.headers["WWW-Authenticate"] = f"{SCHEME} {base64.b64encode(proof).decode()}"
         return answer
 
 
