@@ -1,6 +1,7 @@
 """The browser's session: a token shown once becomes a cookie that scripts cannot read; see infosvc.access.sessions.
 
-Only the cookie counts here, never an Authorization header: programs that have a token need no session.
+Only the cookie counts here, never a token in an Authorization header: programs that have one need no session. A ticket
+of Kerberos may stand there, and is exchanged for a token.
 """
 
 from __future__ import annotations
