@@ -149,6 +149,16 @@ class _Parts:
 
         It flows from the nodes to the blocks, which the solver does in half of the time.
         """
+        forth, back = np.flatnonzero(found < items[self.block]), np.flatnonzero(found)
+        source, sink = len(left) + len(spare), len(left) + len(spare) + 1
+        flow = largest(self._spare_ways(found, items, left, spare), source, sink)
+        added = np.zeros_like(found)
+        added[forth] = flow[: len(forth)]
+        added[back] -= flow[len(forth) : len(forth) + len(back)]
+        return added
+
+    def _spare_ways(self, found: Ints, items: Ints, left: Ints, spare: Ints) -> Arcs:
+        """From nodes to blocks where a block could have more on a node, back where it has some; source, sink."""
         blocks, nodes = np.flatnonzero(left), np.flatnonzero(spare)
         source, sink = len(left) + len(spare), len(left) + len(spare) + 1
         room = items[self.block] - found
@@ -157,11 +167,7 @@ class _Parts:
         tail = (node[forth], self.block[back], np.full(len(nodes), source), blocks)
         head = (self.block[forth], node[back], len(left) + nodes, np.full(len(blocks), sink))
         capacity = (room[forth], found[back], spare[nodes], left[blocks])
-        flow = largest(Arcs(*map(np.concatenate, (tail, head, capacity))), source, sink)
-        added = np.zeros_like(found)
-        added[forth] = flow[: len(forth)]
-        added[back] -= flow[len(forth) : len(forth) + len(back)]
-        return added
+        return Arcs(*map(np.concatenate, (tail, head, capacity)))
 
     def _find_crowded(self, found: Ints, left: Flags) -> Flags:
         """Nodes whose items could give way to those of the blocks that are `left`: residual paths lead there."""
