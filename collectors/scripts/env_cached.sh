@@ -6,13 +6,10 @@
 . "${LIB:-${0%/*}/_lib.sh}"
 YARN_SITE=${YARN_SITE:-/etc/hadoop/yarn-site.xml}
 own_site() { # of the NodeManager with this node's name, by its command line; other users may write what they like there
-    here=$PROC_ROOT/self/ns/net # another network may have a node of this name
-    mark=-Dnodewise.daemon=nodemanager@${NODE_NAME:-} user=$(id -u)
+    mark=-Dnodewise.daemon=nodemanager@${NODE_NAME:-}
     grep -lsF -- "$mark" "$PROC_ROOT"/[0-9]*/cmdline | while read -r line; do
-        [ "$(stat -c %u -- "$line" 2>/dev/null)" = "$user" ] || continue
-        there=${line%/*}/ns/net
-        # shellcheck disable=SC3013 # dash and BusyBox know it, too
-        [ ! -e "$there" ] || [ "$there" -ef "$here" ] || continue
+        # shellcheck disable=SC2015,SC3013,SC3067 # its user's, in its network: dash and BusyBox know -O and -ef, too
+        [ -O "$line" ] && { [ ! -e "${line%/*}/ns/net" ] || [ "${line%/*}/ns/net" -ef "$PROC_ROOT/self/ns/net" ]; } || continue
         words=$({ tr '\0' '\n' <"$line"; } 2>/dev/null) || continue # it has ended
         printf '%s\n' "$words" | grep -qxF -- "$mark" || continue
         printf '%s\n' "$words" | tr ':' '\n' | sed -n 's|^\(/.*/conf\)$|\1/yarn-site.xml|p'
@@ -26,8 +23,7 @@ local_dirs() { # yarn-site.xml -> its local folders, a line each
 if [ $# -eq 0 ]; then
     site=$(own_site) && site=${site:-$YARN_SITE}
     [ -r "$site" ] || no_data "no NodeManager is known here: name its local folders as arguments"
-    set -f && IFS='
-' # a folder is a line, whatever is in it
+    set -f && IFS=$NEWLINE # a folder is a line, whatever is in it
     # shellcheck disable=SC2046
     set -- $(local_dirs "$site") && set +f
 fi
