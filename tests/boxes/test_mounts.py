@@ -196,8 +196,8 @@ def test_a_mount_goes_when_nobody_has_used_it_for_a_while(mounter: Mounter, part
         said, _ = one.communicate(b"")
 
     assert said == b"found\n"
+    until(lambda: "is unmounted, because nobody uses it: 0 left" in mounter.said(), 10)
     until(lambda: squashfuses(part) <= before, 10)
-    assert "is unmounted, because nobody uses it: 0 left" in mounter.said()
     assert run(part, "cat /opt/env/word").stdout == "found\n", "it is mounted again"
 
 
