@@ -8,10 +8,10 @@ from contextlib import suppress
 
 
 class Relay:
-    """Passes connections on to an address; `said` is what each caller sent, `heard` what came back."""
+    """Passes connections on to `target`, which may move; `said` is what each caller sent, `heard` what came back."""
 
     def __init__(self, target: tuple[str, int]) -> None:
-        self._target = target
+        self.target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = "{}:{}".format(*self._listener.getsockname())
         self.said: list[bytes] = []
@@ -39,7 +39,7 @@ class Relay:
                 self.said.append(b"")
                 self.heard.append(b"")
                 try:
-                    target = socket.create_connection(self._target, timeout=60)
+                    target = socket.create_connection(self.target, timeout=60)
                 except OSError:
                     caller.close()
                     continue

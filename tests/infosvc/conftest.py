@@ -60,6 +60,7 @@ class MariaDB:
 
     directory: Path
     port: int
+    options: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     made: int = 0
 
@@ -76,6 +77,7 @@ class MariaDB:
                     f"--port={self.port}",
                     "--bind-address=127.0.0.1",
                     "--innodb-buffer-pool-size=32M",
+                    *self.options,
                     *_as_root(),
                 ],
                 stdout=log,
@@ -116,6 +118,19 @@ class MariaDB:
                 cursor.execute(statement)
             return list(cursor.fetchall())
 
+    def row(self, statement: str) -> dict[str, Any]:
+        """The one row of a statement, by the names of its columns."""
+        connection = pymysql.connect(unix_socket=str(self.directory / "socket"), user="root", connect_timeout=60)
+        with connection, connection.cursor(pymysql.cursors.DictCursor) as cursor:
+            cursor.execute(statement)
+            [found] = cursor.fetchall()
+            return dict(found)
+
+    def run(self, program: str, *options: str, said: bytes = b"") -> bytes:
+        """What a program prints that speaks to the server as root, and is told something."""
+        words = [_program(program), f"--socket={self.directory / 'socket'}", "--user=root", *options]
+        return subprocess.run(words, input=said, check=True, stdout=subprocess.PIPE, timeout=240).stdout
+
     def _answers(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
             return True
@@ -133,12 +148,12 @@ def _as_root() -> list[str]:
     return ["--user=root"] if os.getuid() == 0 else []
 
 
-@pytest.fixture(scope="session")
-def mariadb() -> Iterator[MariaDB]:
-    """A real MariaDB server, for as long as the tests run."""
+@contextmanager
+def database_server(*options: str) -> Iterator[MariaDB]:
+    """A MariaDB server without databases, with further options of mariadbd."""
     # The path of its socket must stay short, which pytest's own directories are not.
     directory = Path(tempfile.mkdtemp(prefix="mariadb-"))
-    server = MariaDB(directory, free_port())
+    server = MariaDB(directory, free_port(), options)
     try:
         subprocess.run(
             [
@@ -154,13 +169,19 @@ def mariadb() -> Iterator[MariaDB]:
             timeout=240,
         )
         server.start()
-        with pytest.MonkeyPatch.context() as patient:
-            waits = dict.fromkeys(database_module._CONNECT["mysql"], int(PATIENCE_SECONDS))
-            patient.setitem(database_module._CONNECT, "mysql", waits)
-            yield server
+        yield server
     finally:
         server.stop()
         shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDB]:
+    """A real MariaDB server, for as long as the tests run."""
+    with database_server() as server, pytest.MonkeyPatch.context() as patient:
+        waits = dict.fromkeys(database_module._CONNECT["mysql"], int(PATIENCE_SECONDS))
+        patient.setitem(database_module._CONNECT, "mysql", waits)
+        yield server
 
 
 @pytest.fixture

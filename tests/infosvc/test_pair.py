@@ -321,7 +321,7 @@ def is_following(url: str) -> bool:
     return False
 
 
-def _values(client: InfoClient) -> dict[tuple[str, str], str | None]:
+def find_values(client: InfoClient) -> dict[tuple[str, str], str | None]:
     rows = [row for name in range(NAMES) for row in client.data(f"x{name}")]
     return {(row.data_name, row.node_name): row.data_value for row in rows}
 
@@ -353,7 +353,7 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
         both.put_producer(Producer("both", "x", 60.0))
     assert time.monotonic() - began < TAKEOVER_SECONDS
     with InfoClient(second, TOKEN, timeout=60) as other:
-        found = _values(other)
+        found = find_values(other)
         if fault == signal.SIGSTOP:
             os.kill(pid, signal.SIGCONT)
             assert isinstance(read.exception(), NotReady)  # what it knew when it fell asleep it tells nobody
@@ -362,7 +362,7 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
         writers.end()
         for node, acknowledged in enumerate(writers.acknowledged):
             assert all(int(found[f"x{name}", f"n{node}"] or 0) >= acknowledged for name in range(NAMES))
-        assert _values(other) == found
+        assert find_values(other) == found
         assert other.task(task.task_id) == task
         other.put_value("x0", "n0", "by the second")
 
