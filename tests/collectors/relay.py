@@ -8,7 +8,10 @@ from contextlib import suppress
 
 
 class Relay:
-    """Passes connections on to `target`, which may move; `said` is what each caller sent, `heard` what came back."""
+    """Passes connections on to `target`, which may move; `said` is what each caller sent, `heard` what came back.
+
+    `lost` is what callers said while nobody listened there.
+    """
 
     def __init__(self, target: tuple[str, int]) -> None:
         self.target = target
@@ -16,6 +19,7 @@ class Relay:
         self.address = "{}:{}".format(*self._listener.getsockname())
         self.said: list[bytes] = []
         self.heard: list[bytes] = []
+        self.lost: list[bytes] = []
         threading.Thread(target=self._listen, daemon=True).start()
 
     def close(self) -> None:
@@ -41,10 +45,14 @@ class Relay:
                 try:
                     target = socket.create_connection(self.target, timeout=60)
                 except OSError:
-                    caller.close()
+                    threading.Thread(target=self._lose, args=(caller,), daemon=True).start()
                     continue
                 for kept, source, sink in ((self.said, caller, target), (self.heard, target, caller)):
                     threading.Thread(target=_pass_on, args=(kept, place, source, sink), daemon=True).start()
+
+    def _lose(self, caller: socket.socket) -> None:
+        with suppress(OSError), caller:
+            self.lost.append(caller.recv(65536))
 
 
 def _pass_on(kept: list[bytes], place: int, source: socket.socket, sink: socket.socket) -> None:

@@ -54,8 +54,7 @@ def test_an_agent_whose_node_is_forgotten_ends_itself_and_its_runs(
     service.put_node("n1", "127.0.0.1:1")
     service.delete_node("n1")
 
-    wait_for(lambda: not alive(agent))
-    assert not alive(run)
+    wait_for(lambda: not alive(agent) and not alive(run))
     assert "revoked" in (node.base / "agent.log").read_text()
     assert not (node.base / "agent.pid").exists()
 

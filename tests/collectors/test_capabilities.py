@@ -142,7 +142,7 @@ class LateMeasure(InfoClient):
 def test_a_new_node_waits_for_its_measure_and_not_for_its_next_run(service: InfoClient) -> None:
     program(service, SPEEDS, n2=20)
     program(service, "perf_cpu", n2=1)
-    with LateMeasure(service.url, TOKEN) as late:
+    with LateMeasure(service.url, TOKEN, 60) as late:
         found = perf_history.estimate(late, SPEEDS, "n1")
 
     assert found is not None

@@ -19,6 +19,7 @@ from collectors.agent.run import guard
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotFound
 from infosvc.wire.records import Datum, Outcome, Producer
+from tests.collectors.test_agent import alive
 from tests.ports import free_port
 
 Wait = Callable[[Callable[[], Any]], Any]
@@ -194,7 +195,9 @@ def test_what_ran_while_the_service_was_away_reaches_it_in_order_and_with_its_ag
         gone = int(number.read_text())
         spool = node.base / "state" / ".spool"
         wait_for(lambda: len(list(spool.glob("*.jsonl"))) > 1 and int(number.read_text()) > gone + 10)
-        os.kill(node.pid, signal.SIGKILL)  # what is on disk outlives this agent, too
+        agent = node.pid
+        os.kill(agent, signal.SIGKILL)  # what is on disk outlives this agent, too
+        wait_for(lambda: not alive(agent))
         stored = numbers_in(spool)
         node.launch()
         with serving(tmp_path, port):
