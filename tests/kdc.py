@@ -24,11 +24,17 @@ def running(realm: Realm, realms: Sequence[str] = (), environment: Mapping[str, 
     )
     host, port = realm.kdc.split(":")
     try:
-        for _ in range(500):
-            with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
-                break
+        deadline = time.monotonic() + 60
+        while not _is_listening(host, int(port)):
+            assert kdc.poll() is None and time.monotonic() < deadline, "the KDC does not answer"
             time.sleep(0.02)
         yield
     finally:
         kdc.kill()
         kdc.wait()
+
+
+def _is_listening(host: str, port: int) -> bool:
+    with suppress(OSError), socket.create_connection((host, port), timeout=1):
+        return True
+    return False

@@ -216,7 +216,7 @@ def test_a_registration_is_edited(tabs: Tabs, known: Known) -> None:
 
     stored = known.client.producer("load_1m")
     assert (stored.unit, stored.timeout, stored.help, stored.ttl) == ("runnable", 3.0, "Load.", 600.0)
-    assert focused(page) == "Edit"
+    expect(page.get_by_role("button", name="Edit")).to_be_focused()
 
 
 def test_who_was_overtaken_is_told_and_may_save_all_the_same(tabs: Tabs, known: Known) -> None:
@@ -243,7 +243,7 @@ def test_a_name_is_deleted_after_a_question(tabs: Tabs, known: Known) -> None:
     assert focused(page) == "Keep it"
     page.keyboard.press("Enter")
     assert known.client.producer("rack")
-    assert focused(page) == "Edit"
+    expect(page.get_by_role("button", name="Edit")).to_be_focused()
     pressed(page, "Delete")
     pressed(page, "Delete rack")
     expect(page).to_have_url(re.compile("#/data$"))

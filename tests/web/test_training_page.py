@@ -57,7 +57,7 @@ def test_its_curves_tell_in_words_what_they_draw(page: Page) -> None:
     expect(share).to_contain_text("<b>n1</b>: 87.5 % (33.3 % to 87.5 %)")
     expect(share).to_contain_text("n3: 33.3 % (33.3 % to 33.3 %)")
     expect(pace).to_contain_text("n2: 0.052 s")
-    assert page.evaluate(COLOURED) > 50, "lines are drawn"
+    page.wait_for_function(f"() => ({COLOURED})() > 50")  # lines are drawn
 
 
 def test_it_goes_on_without_loading_anew_and_stays_when_the_run_has_ended(page: Page, board: Invented) -> None:

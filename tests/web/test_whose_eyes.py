@@ -16,7 +16,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role
 from jobs.dashboard.sources.site import Place, Site
 from nodewise.board import board_calls
-from tests.infosvc.conftest import TOKEN
+from tests.infosvc.conftest import PATIENCE_SECONDS, TOKEN
 from tests.jobs.played import JOB
 from tests.jobs.played_secure import SecureHadoop
 from tests.web.browser import Tabs
@@ -30,11 +30,11 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InfoCli
     hadoop = SecureHadoop()
     http = f"http://{hadoop.address}"
     monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "root", has_kerberos=True))
-    settings = Settings(f"sqlite:///{tmp_path}/infosvc.db", TOKEN)
+    settings = Settings(f"sqlite:///{tmp_path}/infosvc.db", TOKEN, patience=PATIENCE_SECONDS)
     server = Server(settings, "127.0.0.1", 0, others=[board_calls(tmp_path)])
     thread = threading.Thread(target=server.run)
     thread.start()
-    yield InfoClient(server.url, TOKEN)
+    yield InfoClient(server.url, TOKEN, PATIENCE_SECONDS)
     server.stop()
     thread.join()
     hadoop.close()
