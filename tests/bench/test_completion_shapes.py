@@ -101,8 +101,10 @@ def test_a_task_that_reads_is_bound_by_the_card_of_its_worker_and_limits_go_when
     with pytest.raises(BenchError, match="on purpose"), hold(workers, UNEVEN) as source:
         assert workers.cpus == dict(zip(WORKERS, (0.25, 0.4, 0.4, 0.7), strict=True))
         assert list_limits(workers) == {name: ["1Gbit"] * 2 for name in WORKERS[:3]} | {WORKERS[3]: ["100Mbit"] * 2}
-        fast, slow = (read_seconds(workers, name, source) for name in (WORKERS[0], WORKERS[3]))
-        assert fast < slow and slow >= 0.95 * SLOW_SECONDS
+        slow = read_seconds(workers, WORKERS[3], source)
+        assert slow >= 0.95 * SLOW_SECONDS
+        # Others may keep the machine busy; what is still held back would take as long each time.
+        assert any(read_seconds(workers, WORKERS[0], source) < slow for _ in range(10))
         raise BenchError("on purpose")
 
     assert list_limits(workers)[WORKERS[3]] == ["100Mbit"], "the stage puts back what the lab has set"
