@@ -26,6 +26,8 @@ from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Datum, Kind, Outcome, Producer, Role, Scope, State
 from locality.cost import AccessCost, Basis, Rate
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Wait = Callable[[Callable[[], Any]], Any]
 PROCESSORS = Path(__file__).resolve().parents[2] / "collectors" / "processors"
 DISK = "disk_sequential_read_bytes_per_second"

@@ -22,6 +22,8 @@ from infosvc.wire.records import Datum, Kind, Outcome, Producer, Role, State
 from tests.collectors.conftest import DEADLINE_SECONDS, TOKEN
 from tests.ports import free_port
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Wait = Callable[[Callable[[], Any]], Any]
 
 

@@ -14,6 +14,8 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Datum, Kind, Outcome, Producer, State
 from locality.capability import Sample, from_jobs
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Wait = Callable[[Callable[[], Any]], Any]
 
 SPEEDS = "images_per_second:mxnet.alexnet:32"

@@ -22,6 +22,8 @@ from infosvc.wire.records import Datum, Outcome, Producer
 from tests.collectors.test_agent import alive
 from tests.ports import free_port
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine each start of an agent takes many seconds
+
 Wait = Callable[[Callable[[], Any]], Any]
 
 TOKEN = "a-token-of-the-tests"
