@@ -11,6 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from infosvc.posting import sending
+from tests.infosvc.conftest import PATIENCE_SECONDS
 from tests.infosvc.test_client import Authority
 
 
@@ -49,7 +53,10 @@ class Receiver:
 
 @contextmanager
 def receiving(authority: Authority | None = None) -> Iterator[Receiver]:
-    """A receiver, over https with an authority, until the block ends."""
+    """A receiver, over https with an authority, until the block ends; who sends here has patience meanwhile.
+
+    A message that does not arrive in time is sent again later, by a clock that a test may not turn.
+    """
     tls = None
     if authority is not None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -58,7 +65,10 @@ def receiving(authority: Authority | None = None) -> Iterator[Receiver]:
     thread = threading.Thread(target=receiver.server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        yield receiver
+        with pytest.MonkeyPatch.context() as patient:
+            for name in ("CONNECT_SECONDS", "SECONDS"):
+                patient.setattr(sending, name, PATIENCE_SECONDS)
+            yield receiver
     finally:
         receiver.server.shutdown()
         thread.join()

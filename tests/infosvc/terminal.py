@@ -62,10 +62,13 @@ class Terminal:
 
     def ended(self) -> int:
         """Exit status; all of its output has been read then."""
-        status = self.process.wait(60)
+        deadline = time.monotonic() + 60
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.text[-3000:]
+            self._read()  # else it may wait for ever to write what nobody reads
         while self._read():
             pass
-        return status
+        return self.process.returncode
 
     def left_as_it_was(self) -> bool:
         """The cursor is shown and the screen of before is back, whatever came last."""

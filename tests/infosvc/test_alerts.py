@@ -16,7 +16,7 @@ from infosvc.alerts.outside import ClusterFacts, FailedJob
 from infosvc.alerts.turns import turns_of
 from infosvc.commands.serve import serve as serve_command
 from infosvc.core.service import components_of
-from infosvc.posting import outbox
+from infosvc.posting import outbox, sending
 from infosvc.posting.addresses import check_address
 from infosvc.posting.sending import send, signature
 from infosvc.state.configuration import Configuration, StoredAlert
@@ -26,7 +26,7 @@ from infosvc.wire.errors import Conflict, Forbidden, InvalidInput, NotFound
 from infosvc.wire.records import Kind, Outcome, Producer, Report, Role, Run
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskNews, TaskState
-from tests.infosvc.conftest import Hands
+from tests.infosvc.conftest import PATIENCE_SECONDS, Hands
 from tests.infosvc.receiver import Receiver, authority_in, receiving
 from tests.infosvc.task_users import as_user
 from tests.ports import free_port
@@ -222,7 +222,11 @@ def rouse(service: Served) -> None:
 def test_a_receiver_that_hangs_holds_up_no_other(
     filled: Served, receiver: Receiver, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infosvc.posting.sending.SECONDS", 0.5)
+    def send_in_time(url: str, event_id: str, body: str, secret: str) -> None:
+        monkeypatch.setattr(sending, "SECONDS", 0.5 if url == other.url else PATIENCE_SECONDS)
+        send(url, event_id, body, secret)
+
+    monkeypatch.setattr("infosvc.posting.postman.send", send_in_time)
     with receiving() as other:
         other.server.shutdown()  # it still accepts connections
         AlertClient(filled.client).add("free < 5", 0, other.url)

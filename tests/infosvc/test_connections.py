@@ -49,7 +49,7 @@ class Service:
     def __init__(self, url: str, held: ExitStack) -> None:
         where = urlsplit(url)
         self.address = str(where.hostname), int(where.port or 0)
-        self.client = InfoClient(url, ADMIN)
+        self.client = InfoClient(url, ADMIN, timeout=120)
         self._held = held
         self._tokens = 0
 
@@ -146,7 +146,7 @@ def many_files() -> Iterator[None]:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One for all tests that need no other, whose callers must be quicker than usual."""
     place = tmp_path_factory.mktemp("service")
-    with running(place, body_seconds=0.5, unread_seconds=1.0, watchers=8, open_reading=True) as found:
+    with running(place, body_seconds=1.4, unread_seconds=1.0, watchers=8, open_reading=True) as found:
         found.client.put_producer(Producer("cpu", "x", 1))
         found.client.put_producer(Producer("text", "", 1, Kind.PROGRAM))
         for number in range(20):

@@ -345,7 +345,7 @@ def test_with_ack_fast_a_pair_acknowledges_nothing_that_its_database_does_not_ta
         def refuse(_transaction: Transaction) -> None:
             raise NotReady("the database is away")
 
-        assert is_acknowledged()
+        eventually(is_acknowledged)
         with monkeypatch.context() as away:
             away.setattr(components_of(service.server.app).store, "save", refuse)
             eventually(lambda: not is_acknowledged())

@@ -16,12 +16,12 @@ from infosvc.settings import Settings
 from infosvc.state import opening
 from infosvc.state.claim import CLAIM_SECONDS, Fence, Turn
 from infosvc.state.database import Database, parse_url
-from infosvc.state.single_instance import LOCK_NAME, InUse
+from infosvc.state.single_instance import InUse
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotReady
 from infosvc.wire.records import Producer
 from tests.infosvc.conftest import TOKEN
-from tests.infosvc.test_pair import forked, is_following, is_ready, open_database
+from tests.infosvc.test_pair import end_when_awaited, forked, is_following, is_ready, open_database, take_lock
 from tests.ports import free_port
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import MariaDB
 
 SILENT_SECONDS = 1.0
+WORKING = "FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP(%'"
 
 
 @pytest.fixture(autouse=True)
@@ -42,19 +43,12 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "SILENT_SECONDS", SILENT_SECONDS)
 
 
-def _end_lock(mariadb: MariaDB, database: str) -> None:
-    """End the connection that has the lock, as whoever takes over does."""
-    name = parse_url(database).database
-    [(holder,)] = mariadb.sql(f"USE {name}", "SELECT value FROM t_Meta WHERE name = 'claim_connection'")
-    mariadb.sql(f"KILL {holder}")
-
-
 @contextmanager
-def _locking(database: str) -> Iterator[Connection]:
-    """What a service has done that got the lock and not yet its epoch."""
+def _locking(database: str, end: Callable[[], None] = lambda: None) -> Iterator[Connection]:
+    """What a service has done that got the lock, which `end` takes from another one, and not yet its epoch."""
     engine = create_engine(parse_url(database))
     connection = engine.connect()
-    assert connection.scalar(text(f"SELECT GET_LOCK({LOCK_NAME}, 5)")) == 1
+    take_lock(connection, end)
     connection.rollback()
     try:
         yield connection
@@ -77,7 +71,9 @@ def test_whoever_waits_gets_the_database_that_a_service_stands_still_with(
     open_database(database, is_shared=True).close()
 
 
-def test_an_opener_that_still_works_keeps_the_database(mariadb: MariaDB, stack: ExitStack) -> None:
+def test_an_opener_that_still_works_keeps_the_database(
+    mariadb: MariaDB, stack: ExitStack, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
     database = mariadb.new_database()
     open_database(database, is_shared=True).close()
     turn = Turn(parse_url(database))
@@ -86,9 +82,11 @@ def test_an_opener_that_still_works_keeps_the_database(mariadb: MariaDB, stack: 
     other = create_engine(parse_url(database))
     stack.callback(other.dispose)
     with other.connect() as migrating:
-        work = threading.Thread(target=migrating.execute, args=(text(f"SELECT SLEEP({3 * SILENT_SECONDS})"),))
+        work = threading.Thread(target=migrating.execute, args=(text(f"SELECT SLEEP({4 * SILENT_SECONDS})"),))
         work.start()
-        while work.is_alive():
+        eventually(lambda: bool(mariadb.sql(f"SELECT ID {WORKING}")))
+        end = time.monotonic() + 3 * SILENT_SECONDS
+        while time.monotonic() < end:
             assert not turn.has_come()
             time.sleep(0.1)
         work.join()
@@ -103,8 +101,7 @@ def test_a_service_that_wakes_up_goes_on_when_the_one_that_took_its_lock_stands_
     stack.callback(first.close)
     claim = first.claim
     assert claim is not None
-    _end_lock(mariadb, database)
-    stack.enter_context(_locking(database))
+    stack.enter_context(_locking(database, lambda: end_when_awaited(mariadb, database)))
     counted: list[int] = []
     tries = threading.Thread(target=_count_in_the_end, args=(first, counted))  # who waits for the lock does no work
     tries.start()

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -52,10 +52,21 @@ def _following(url: str, **settings: Any) -> Iterator[str]:
 
 
 @contextmanager
-def _silent() -> Iterator[str]:
-    """An address where connections are taken and never answered, as a process that stands still does."""
+def _silent() -> Iterator[tuple[str, socket.socket]]:
+    """An address where connections wait for ever, as with a process that stands still; and its socket."""
     with socket.create_server(("127.0.0.1", 0), backlog=16) as listener:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", listener
+
+
+def _count_waiting(listener: socket.socket) -> int:
+    """How many connections have come that nobody has taken yet."""
+    listener.setblocking(False)
+    count = 0
+    with suppress(BlockingIOError):
+        while True:
+            listener.accept()[0].close()
+            count += 1
+    return count
 
 
 @pytest.fixture
@@ -114,18 +125,21 @@ def test_events_come_from_the_active_service(active: Served) -> None:
 
 
 def test_a_service_that_stands_still_leaves_time_for_the_other_one(active: Served) -> None:
-    with _silent() as frozen, InfoClient(f"{frozen},{active.url}", TOKEN, timeout=4.0, retries=0) as client:
+    with (
+        _silent() as (frozen, listener),
+        InfoClient(f"{frozen},{active.url}", TOKEN, timeout=6.0, retries=0) as client,
+    ):
         began = time.monotonic()
         client.put_producer(CPU)
-        assert time.monotonic() - began >= 1.9  # half of the patience
-        began = time.monotonic()
+        assert time.monotonic() - began >= 2.9  # half of the patience
+        assert _count_waiting(listener) == 1
         assert [one.data_name for one in client.producers()] == ["cpu"]
-        assert time.monotonic() - began < 1.9
+        assert _count_waiting(listener) == 0, "it is asked first no more"
 
 
 def test_what_may_have_been_done_is_not_done_again_elsewhere(active: Served) -> None:
     before = len(active.client.tokens())
-    with _silent() as frozen, InfoClient(f"{frozen},{active.url}", TOKEN, timeout=0.5) as client:
+    with _silent() as (frozen, _), InfoClient(f"{frozen},{active.url}", TOKEN, timeout=0.5) as client:
         with pytest.raises(Unreachable):
             client.create_token("reader", Role.READER)
         assert len(active.client.tokens()) == before

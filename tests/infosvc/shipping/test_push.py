@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,6 +18,7 @@ from infosvc.shipping.bundle import Bundle, build, seal
 from infosvc.shipping.remote import Machine, RemoteOptions
 from infosvc.wire.errors import Conflict, InvalidInput, NotFound, NotReady, Unreachable
 from infosvc.wire.records import Producer, State
+from tests.infosvc.shipping.conftest import answers
 
 if TYPE_CHECKING:
     from tests.infosvc.conftest import Served
@@ -233,10 +235,10 @@ def test_two_who_push_to_one_node_do_not_get_in_each_other_s_way(
     agents: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("infosvc.shipping.release.OTHERS_SECONDS", 1.0)
     with machine() as first, machine() as second:
         assert first.push(bundle).changed is False
-        with pytest.raises(NotReady, match="somebody else is pushing there"):
+        with monkeypatch.context() as impatient, pytest.raises(NotReady, match="somebody else is pushing there"):
+            impatient.setattr("infosvc.shipping.release.OTHERS_SECONDS", 1.0)
             second.push(other_bundle)
     with machine() as second:
         assert second.push(other_bundle).agent_version == current(agents)
@@ -305,10 +307,12 @@ def test_going_back_needs_no_service(hand: Hand, served: Served, agents: Path, t
 
 
 def test_what_came_of_each_host_is_said_also_when_nothing_can_be_registered(
-    hand: Hand, served: Served, agents: Path, tmp_path: Path
+    hand: Hand, served: Served, agents: Path, tmp_path: Path, eventually: Eventually
 ) -> None:
     assert hand.add(HOST, "--no-start").exit_code == 0
+    where = urlsplit(served.url)
     served.server.stop()
+    eventually(lambda: not answers(str(where.hostname), int(where.port or 0)))
 
     done = hand.push("--files", str(write_own(tmp_path / "own", "answer.sh", "echo 42\n")), HOST, "127.0.77.13")
 
