@@ -16,6 +16,8 @@ from tests.infosvc.test_tls import Authority
 from tests.recipes.pages import ROOT, block
 from tests.recipes.shell import Shell, changed
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine Java takes a minute to compile its client
+
 PROGRAMS = ("python3 examples/clients/client.py", "sh examples/clients/client.sh", "java examples/clients/Client.java")
 ODD = 'a "quoted" \\word'
 PATIENCE_SECONDS = 240.0  # Java compiles its client first

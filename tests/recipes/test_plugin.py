@@ -14,7 +14,7 @@ import pytest
 
 from hadoop.local import lifecycle
 from infosvc.wire.client import InfoClient
-from infosvc.wire.errors import Unreachable
+from infosvc.wire.errors import AWAY
 from infosvc.wire.records import Kind, Producer
 from infosvc.wire.scoring.yarn_score import parse
 from tests.infosvc.conftest import TOKEN, serving
@@ -38,7 +38,7 @@ def told(own: Path) -> Any:
         )
         with urllib.request.urlopen(asked, timeout=30) as answer:
             return json.load(answer)
-    except (OSError, Unreachable):
+    except (OSError, *AWAY):
         return None
 
 
