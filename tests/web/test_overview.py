@@ -68,7 +68,7 @@ def aged(**seconds: float) -> Callable[[Any], None]:
 
     def change(body: Any) -> None:
         for task in body["tasks"]:
-            task["created_at"] -= seconds[task["name"]]
+            task["created_at"] = time.time() - seconds[task["name"]]
         body["tasks"].sort(key=lambda task: task["created_at"])
 
     return change
@@ -186,7 +186,7 @@ def test_a_node_that_is_away_says_since_when_and_what_ran_there(
         put(known.client, name, TaskState.QUEUED, TaskState.RUNNING, node="n2")
     put(known.client, "resnet", TaskState.QUEUED, TaskState.RUNNING, node="n1")
     page = tabs.open(known.url)
-    before(page, "nodes", away(state, 665))
+    before(page, "nodes", away(state, 635))
     look(page)
 
     trouble = page.get_by_role("region", name="Needs attention").get_by_role("listitem").filter(has_text="n2")
@@ -222,7 +222,7 @@ def test_tasks_that_wait_for_long_say_what_the_first_in_line_waits_for(
     ]
     board.queues = replace(board.queues, waiting=(board.queues.waiting[0], *line))
     page = tabs.open(known.url)
-    before(page, "tasks", aged(early=785, late=725, new=5))
+    before(page, "tasks", aged(early=755, late=725, new=5))
     look(page)
 
     told = "2 tasks wait, the first for 13 min: room in the queue root.default, though 4.0 cores are idle"
@@ -281,7 +281,7 @@ def test_without_the_queue_the_oldest_is_told(tabs: Tabs, known: Known, status: 
         put(known.client, name, TaskState.QUEUED)
     page = tabs.open(known.url)
     tabs.expect(page, rf"status of {status}")
-    before(page, "tasks", aged(early=785, late=725))
+    before(page, "tasks", aged(early=755, late=725))
     error = {"error": {"code": "none", "message": "It is not there."}}
     page.route("**/api/v1/queue", lambda route: route.fulfill(status=status, json=error))
     with page.expect_response("**/api/v1/queue"):
