@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from hdfs import InsecureClient
 
+from bench.stage import START_SECONDS
 from hadoop.errors import HadoopError
 from hadoop.local import command, daemons, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
@@ -71,7 +72,7 @@ def test_status_names_the_mounter_that_was_killed_and_the_cluster_runs_on(cluste
         until(lambda: [one.ready for one in lifecycle.status_of_mounters(cluster)] == [False, True, True, True])
         shown = CliRunner().invoke(command.cluster, ["status"], obj=cluster.home).output
     finally:
-        lifecycle.up(cluster.home)
+        lifecycle.up(cluster.home, ready_seconds=START_SECONDS)
 
     assert re.search(rf"mounter +│ {re.escape(cluster.nodes[0])} +│ [0-9 ]+│ (stopped|not ready)", shown)
     assert "running" in shown and "degraded" not in shown

@@ -212,13 +212,15 @@ def having(platform: Platform, part: Mapping[str, Any], node: str, seconds: floa
     admin = platform.admin
     for name in (access_cost.DATA_NAME, CACHED):
         admin.put_producer(Producer(name, cmd="", time_max=3600, kind=Kind.PROGRAM))
-    admin.put_value(access_cost.DATA_NAME, nodes[0], cost.to_json())
-    for one in nodes:
-        told = {part["sha256"][:DIGITS]: part["size_bytes"]} if one == node else {}
-        admin.put_value(CACHED, one, json.dumps(told))
-    yield
-    for name in (access_cost.DATA_NAME, CACHED):
-        admin.delete_producer(name)
+    try:
+        admin.put_value(access_cost.DATA_NAME, nodes[0], cost.to_json())
+        for one in nodes:
+            told = {part["sha256"][:DIGITS]: part["size_bytes"]} if one == node else {}
+            admin.put_value(CACHED, one, json.dumps(told))
+        yield
+    finally:
+        for name in (access_cost.DATA_NAME, CACHED):
+            admin.delete_producer(name)
 
 
 def run_on(platform: Platform, node: str, spec: TaskSpec) -> Task:
@@ -257,10 +259,12 @@ def test_a_task_goes_where_its_environment_is_and_elsewhere_when_that_is_full(pl
 
     full = TaskSpec(("sleep", "900"), nodes=(last,), memory_mb=NODE_MEMORY_MB - RUNNER_MEMORY_MB)
     holder = platform.user.submit_task(full).task_id
-    until(lambda: platform.user.task(holder).state is TaskState.RUNNING)
-    with having(platform, made["parts"][0], last):
-        task = platform.ended(platform.user.submit_task(spec).task_id)
-    platform.user.stop_task(holder)
+    try:
+        until(lambda: platform.user.task(holder).state is TaskState.RUNNING)
+        with having(platform, made["parts"][0], last):
+            task = platform.ended(platform.user.submit_task(spec).task_id)
+    finally:
+        platform.user.stop_task(holder)
 
     assert task.state is TaskState.SUCCEEDED and task.node_name in (first, *others)
     assert f"{task.node_name} gets its environment in about 1 s" in find_decision(platform, task.task_id).said

@@ -132,15 +132,11 @@ class Work:
             with suppress(psutil.NoSuchProcess):
                 process.resume()
 
-    def status(self) -> dict[str, Any]:
-        """What the application master says, through the ResourceManager's proxy."""
-
-        found: dict[str, Any] = until(self._ask)
-        return found
-
     def _ask(self) -> Any:
-        with urlopen(f"{self.proxy}status", timeout=60) as answer:
+        """What the application master says, through the ResourceManager's proxy; None once it has ended."""
+        with urlopen(f"{self.proxy}status", timeout=60) as answer, suppress(json.JSONDecodeError):
             return json.load(answer)
+        return None  # YARN has shown a page of its own
 
     @property
     def proxy(self) -> str:
@@ -172,7 +168,8 @@ class Work:
         return len(parents) == len(self.site.cluster.nodes)
 
     def _all_working(self) -> bool:
-        return all(node["state"] == "working" for node in self._ask()["nodes"])
+        found = self._ask()
+        return found is not None and all(node["state"] == "working" for node in found["nodes"])
 
     def end(self) -> None:
         """Whatever a test has left of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from bench.distributed_shell import places, running_shells, shell
 from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, Stage, module_of, on_cluster, restart, until
 from bench.stage import PICTURES as FOLDER
-from infosvc.wire.errors import InfoError, NotFound
+from infosvc.wire.errors import Conflict, InfoError, NotFound
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskDecision, TaskState
 from tests.cluster.many_pictures import load_pictures
@@ -94,7 +94,7 @@ def standing(stage: Stage) -> Iterator[None]:
                 with suppress(psutil.NoSuchProcess):  # it has ended since it was found
                     one.suspend()
                     stopped[one.pid] = one
-        return len(stopped) >= stage.cluster.size
+        return sum(_is_first(one, stopped) for one in stopped.values()) >= stage.cluster.size
 
     try:
         until(stand, 240, "all workers have started")
@@ -103,6 +103,13 @@ def standing(stage: Stage) -> Iterator[None]:
         for one in stopped.values():
             with suppress(psutil.NoSuchProcess):
                 one.resume()
+
+
+def _is_first(one: psutil.Process, workers: Container[int]) -> bool:
+    """Whether it is the first process of its worker, and not forked by another."""
+    with suppress(psutil.NoSuchProcess):  # it has ended since it was found
+        return one.ppid() not in workers
+    return False
 
 
 SAVES = """
@@ -129,7 +136,8 @@ def test_a_task_whose_room_is_taken_back_goes_on_from_what_it_saved_though_it_ha
             until(lambda: any(len(platform.applications(task_id)) == 2 for task_id in begun), 240, "one waits again")
         again = [task_id for task_id in begun if len(platform.applications(task_id)) == 2]
         for task_id in set(begun) - set(again):
-            platform.user.stop_task(task_id)
+            with suppress(Conflict):  # its room was taken back, too, and it has ended since
+                platform.user.stop_task(task_id)
         for task_id in again:
             until(partial(_has_saved, platform, task_id), 60, f"the program of {task_id} saves before YARN kills it")
         ended = [platform.ended(task_id) for task_id in again]

@@ -63,7 +63,7 @@ def test_masters_at_their_limit_hold_up_others_until_one_ends(
         end_all(tasks, jobs[0])
         until(lambda: [(one.job_id, one.position) for one in waiting()] == [(jobs[5], 1)])
     finally:
-        end_all(tasks, *jobs[1:])
+        end_all(tasks, *jobs)
 
 
 def test_a_task_waits_for_room_on_the_only_node_that_it_may_use(

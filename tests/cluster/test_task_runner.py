@@ -206,14 +206,15 @@ def test_a_task_runs_on_the_nodes_that_it_may_run_on_and_on_no_other(tasks: Task
 
 def test_a_task_has_the_node_that_it_prefers_and_soon_another_where_that_is_full(tasks: Tasks) -> None:
     for node in reversed(tasks.cluster.nodes):
-        assert node_of(tasks.run("true", prefers=[node])) == node
+        assert node_of(tasks.run_preferring(node)) == node
     full, *others = tasks.cluster.nodes
     _, holder = tasks.submit("sleep", "900", nodes=[full], memory_mb=NODE_MEMORY_MB - RUNNER_MEMORY_MB)
-    until(lambda: tasks.ask("application", holder)["state"] == "RUNNING")
+    try:
+        until(lambda: tasks.ask("application", holder)["state"] == "RUNNING")
 
-    elsewhere = tasks.run("true", prefers=[full])
-
-    tasks.ask("kill", holder)
+        elsewhere = tasks.run("true", prefers=[full])
+    finally:
+        tasks.ask("kill", holder)
     assert node_of(elsewhere) in others
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,9 @@ def test_a_shell_runs_in_the_box_of_its_task_and_ends_with_it(platform: Platform
     spec = TaskSpec(["sh", "-c", "echo 'so far' > train.log; echo written; exec sleep 600"], memory_mb=64)
     lines = block("task-shell").splitlines()
     task = platform.user.submit_task(spec)
+    later = platform.user.submit_task(replace(spec, after=(task.task_id,)))
     with pytest.raises(Conflict, match="wait until its program runs"):
-        TunnelCalls(platform.user).open(task.task_id)
+        TunnelCalls(platform.user).open(later.task_id)
     shell, follow = (command(platform, line.replace("task_999855bdfa6921b4", task.task_id)) for line in lines)
     until(lambda: platform.user.task(task.task_id).state is TaskState.RUNNING)
     until(lambda: platform.log(task.task_id) == "written\n")
@@ -84,6 +86,7 @@ def test_a_shell_runs_in_the_box_of_its_task_and_ends_with_it(platform: Platform
         platform.user.stop_task(task.task_id)
         assert following.wait(400) != 0
     assert platform.ended(task.task_id).state is TaskState.STOPPED
+    platform.ended(later.task_id)
 
 
 @contextmanager

@@ -265,14 +265,16 @@ def test_users_see_and_stop_their_own_tasks_only(platform: Platform) -> None:
 
 
 def test_a_submitter_that_is_killed_again_and_again_hands_each_task_over_once(platform: Platform) -> None:
-    tasks = [platform.user.submit_task(TaskSpec(["true"], memory_mb=128)).task_id for _ in range(8)]
+    tasks: list[str] = []
     kills = 0
-    while kills < 6 and any(platform.user.task(task_id).application_id is None for task_id in tasks):
-        if process := platform.submitter():
-            time.sleep(0.2 + 1.5 * kills)  # from before it has a JVM to amid the tasks
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        time.sleep(0.1)
+    while kills < 2 and len(tasks) < 24:  # it may have handed all over before this gets its turn to kill it
+        tasks += [platform.user.submit_task(TaskSpec(["true"], memory_mb=128)).task_id for _ in range(8)]
+        while kills < 6 and any(platform.user.task(task_id).application_id is None for task_id in tasks):
+            if process := platform.submitter():
+                time.sleep(0.2 + 1.5 * kills)  # from before it has a JVM to amid the tasks
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+            time.sleep(0.1)
 
     assert {platform.ended(task_id, 400).state for task_id in tasks} == {TaskState.SUCCEEDED}
     assert [len(platform.applications(task_id)) for task_id in tasks] == [1] * len(tasks)

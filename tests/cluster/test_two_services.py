@@ -26,11 +26,14 @@ from tests.infosvc.conftest import MariaDB
 from tests.ports import free_port
 
 LINES = 150
-PROGRAM = f"""import time
+PROGRAM = f"""import os, sys, time
 for number in range({LINES}):
     print(number, flush=True)
     time.sleep(0.2)
+    while number == {LINES // 2} and not os.path.exists(sys.argv[1]):
+        time.sleep(0.1)
 """
+"""It goes on from its middle when a file is there."""
 
 
 SLOW_SUBMITTER = """import os, signal, sys, time
@@ -126,11 +129,13 @@ def test_a_task_and_its_log_go_on_when_the_service_is_killed(
         _, token = admin.create_token("maria", Role.USER)
         user = InfoClient(both, token, ANSWER_SECONDS)
         platform = Platform(cluster, first.home, both, active, admin, user, first.home / "maria.token")
-        task = user.submit_task(TaskSpec([sys.executable, "-c", PROGRAM]))
+        goes_on = tmp_path / "goes-on"
+        task = user.submit_task(TaskSpec([sys.executable, "-c", PROGRAM, str(goes_on)]))
         until(lambda: user.task(task.task_id).state is TaskState.RUNNING)
         piece: TaskLogPiece = until(lambda: _printed(user, task.task_id))
 
         active.kill()
+        goes_on.touch()
 
         done: Task = platform.ended(task.task_id)
         assert (done.state, done.exit_code) == (TaskState.SUCCEEDED, 0)
