@@ -21,7 +21,7 @@ from hadoop.local import lifecycle, variables
 from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role
-from tests.cluster.site import succeed, until
+from tests.cluster.site import ANSWER_SECONDS, succeed, until
 from tests.jobs.decisions import decide
 from tests.ports import free_port
 from tests.recipes.pages import block
@@ -105,7 +105,7 @@ def serving(cluster: Cluster, user: str, home: Path, *words: str) -> Iterator[Se
         shell = Shell(home, home / "work", {"NODEWISE_URL": url, "NODEWISE_TOKEN_FILE": str(admins)})
         shell.run(block("whose-eyes"))
         tokens = {"alice": (shell.folder / "alice.token").read_text().strip()}
-        with InfoClient.from_token_file(url, admins) as admin:
+        with InfoClient.from_token_file(url, admins, ANSWER_SECONDS) as admin:
             yield Service(url, tokens | {"bob": admin.create_token("bob", Role.USER)[1]})
     finally:
         service.terminate()

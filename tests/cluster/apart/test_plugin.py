@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -87,22 +88,22 @@ def test_a_node_that_a_task_prefers_comes_before_the_order_and_when_it_is_full_t
         assert node_of(tasks.run("true")) == fourth
         assert node_of(tasks.run("true", prefers=[first])) == first
         _, holder = tasks.submit("sleep", "900", nodes=[first], memory_mb=NODE_MEMORY_MB - RUNNER_MEMORY_MB)
-        until(lambda: tasks.ask("application", holder)["state"] == "RUNNING")
-        assert node_of(tasks.run("true", prefers=[first])) == fourth
-        tasks.ask("kill", holder)
+        try:
+            until(lambda: tasks.ask("application", holder)["state"] == "RUNNING")
+            assert node_of(tasks.run("true", prefers=[first])) == fourth
+        finally:
+            tasks.ask("kill", holder)
 
 
 def test_when_the_service_is_away_yarn_goes_on_as_without_the_plug_in_and_comes_back(placing: Placing) -> None:
     placing.settle(0.1, 0.2, 0.3, 0.9)
     placing.stop()
-    until(lambda: placing.health()["StockOrder"])
-    assert "gives no values" in placing.health()["Complaint"]
+    until(lambda: (found := placing.health())["StockOrder"] and "gives no values" in found["Complaint"])
     with placing.shell(3) as where:
         until(lambda: where().total() == 3)
 
     placing.serve()
-    until(lambda: not placing.health()["StockOrder"])
-    assert placing.health()["Complaint"] == ""
+    until(lambda: not (found := placing.health())["StockOrder"] and found["Complaint"] == "")
 
 
 def test_two_programs_have_opposite_orders_of_the_same_nodes_at_the_same_time(placing: Placing) -> None:
@@ -112,10 +113,14 @@ def test_two_programs_have_opposite_orders_of_the_same_nodes_at_the_same_time(pl
         for node, value in zip(placing.cluster.nodes, values, strict=True):
             placing.client.put_value(f"speed:{program}", node, value)
 
-    tag = "-application_tags"
-    with placing.shell(1, tag, "program:up") as where, placing.shell(1, tag, "program:down"):  # each fills a node
-        until(lambda: where().total() == 2)
-        assert placing.programs() == {("program:up", last): 2, ("program:down", first): 2}, "masters and containers"
+    tag, wanted = "-application_tags", {("program:up", last): 2, ("program:down", first): 2}
+    for _ in range(2):  # for the order of a program that is new to it the plug-in waits two seconds, which may not do
+        with placing.shell(1, tag, "program:up") as where, placing.shell(1, tag, "program:down"):  # each fills a node
+            until(lambda: where().total() == 2)
+            found = placing.programs()
+        if found == wanted:
+            break
+    assert found == wanted, "masters and containers"
     said = nodewise(placing.cluster.home, "job", "run", "--program", "up", "--memory", "64", "--wait", "--json", "true")
     (job,) = [one for one in placing.applications() if one["id"] == json.loads(succeed(said))["job_id"]]
     assert (job["amHostHttpAddress"].split(":")[0], "program:up" in job["applicationTags"]) == (last, True)
@@ -124,11 +129,22 @@ def test_two_programs_have_opposite_orders_of_the_same_nodes_at_the_same_time(pl
 
 
 def replayed(placing: Placing, tasks: Iterable[Task], policy: Path) -> list[str]:
-    """Where this policy would have had each of them run."""
+    """Where this policy would have had each of them run, by what is noted of it after its end."""
     url = f"http://{placing.cluster.master}:8400"
     words = ["--policy-file", str(policy), "--json"]
-    said = [nodewise(placing.cluster.home, "task", "replay", one.task_id, *words, url=url) for one in tasks]
-    return [json.loads(succeed(one))["first"] for one in said]
+    found = []
+    for one in tasks:
+        until(partial(is_explained, placing, one))
+        said = nodewise(placing.cluster.home, "task", "replay", one.task_id, *words, url=url)
+        found.append(json.loads(succeed(said))["first"])
+    return found
+
+
+def is_explained(placing: Placing, task: Task) -> bool:
+    """Whether it is noted why a task ran where it ran."""
+    with suppress(NotFound):
+        return bool(placing.client.task_decision(task.task_id))
+    return False
 
 
 def test_tasks_of_two_programs_go_where_each_was_seen_to_be_faster(placing: Placing, tmp_path: Path) -> None:

@@ -14,18 +14,20 @@ import psutil
 import pytest
 
 from bench.stage import PATIENT, START_SECONDS
-from hadoop.local import daemons, health, lifecycle, ports, processes
+from hadoop.local import daemons, health, lifecycle, ports, processes, site
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest import site_files
 from hadoop.rest.pages import Pages
 from hadoop.rest.resourcemanager import ResourceManager
 from tests.cluster.hadoop_scripts import Scripts, scripts_of
+from tests.cluster.site import add_properties
 from tests.command_lines import command_line
 
 Eventually = Callable[..., None]
 ROOT = Path(__file__).resolve().parents[3]
 SLEEPER = ROOT / "tests" / "cluster" / "sleeper.py"
+EXPIRY = "yarn.nm.liveness-monitor.expiry-interval-ms"
 SUBMIT = """
 import sys
 from pathlib import Path
@@ -81,12 +83,38 @@ class Sleepers:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of two nodes for the tests here, which break it."""
-    home = tmp_path_factory.mktemp("restart")
+    """A cluster of two nodes for the tests here, which break it.
+
+    Its first ResourceManager gives up no node, however long that needs for a start; those after it do so as usual.
+    """
+    home, render = tmp_path_factory.mktemp("restart"), site.render
+
+    def render_patiently(cluster: Cluster) -> None:
+        render(cluster)
+        add_properties(cluster.conf_dir / "yarn-site.xml", {EXPIRY: "600000"})
+
     try:
-        yield lifecycle.up(home, nodes=2, ready_seconds=START_SECONDS)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(site, "render", render_patiently)
+            started = lifecycle.up(home, nodes=2, ready_seconds=START_SECONDS)
+        site.render(started)
+        yield started
     finally:
         lifecycle.down(home)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patient_manager(pair: Cluster) -> psutil.Process:
+    """The ResourceManager that is patient."""
+    return daemons.find_running(pair)[Daemon(pair, "resourcemanager")]
+
+
+@pytest.fixture
+def usual_manager(pair: Cluster, patient_manager: psutil.Process) -> None:
+    """One that is not: a test before has started it, or it is started now."""
+    if patient_manager.is_running():
+        _kill(pair, "resourcemanager")
+        lifecycle.up(pair.home, ready_seconds=START_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -118,25 +146,9 @@ def _kill(cluster: Cluster, kind: str, node: str | None = None) -> float:
     return time.monotonic()
 
 
-def test_an_application_goes_on_when_the_resourcemanager_is_killed_and_started_again(
-    sleepers: Sleepers, eventually: Eventually
-) -> None:
-    before = sleepers.processes()
-    _kill(sleepers.cluster, "resourcemanager")
-    lifecycle.up(sleepers.cluster.home, ready_seconds=START_SECONDS)
-    eventually(lambda: sleepers.application()["state"] == "RUNNING")
-    eventually(lambda: sleepers.application()["runningContainers"] == 3)
-    assert sleepers.processes() == before
-    assert sleepers.events("ended") == []
-    assert sleepers.end(eventually) == "SUCCEEDED"
-    assert (
-        len(ResourceManager(sleepers.cluster.rm_http, limits=PATIENT).master_containers(sleepers.application_id)) == 1
-    )
-
-
 def test_a_container_outlives_its_nodemanager(sleepers: Sleepers, eventually: Eventually) -> None:
     before = sleepers.processes()
-    node = sleepers.other_node()  # on the application master's own, a start of ten seconds would lose that one, too
+    node = sleepers.other_node()
     _kill(sleepers.cluster, "nodemanager", node)
     lifecycle.up(sleepers.cluster.home, ready_seconds=START_SECONDS)
     kept = {container for container, where in sleepers.events("started") if where == node}
@@ -153,11 +165,28 @@ def _containers(node: str) -> set[str]:
     return {one["id"] for one in found.get("container", []) if one["state"] == "RUNNING"}
 
 
+def test_an_application_goes_on_when_the_resourcemanager_is_killed_and_started_again(
+    sleepers: Sleepers, eventually: Eventually
+) -> None:
+    before = sleepers.processes()
+    _kill(sleepers.cluster, "resourcemanager")
+    lifecycle.up(sleepers.cluster.home, ready_seconds=START_SECONDS)
+    eventually(lambda: sleepers.application()["state"] == "RUNNING")
+    eventually(lambda: sleepers.application()["runningContainers"] == 3)
+    assert sleepers.processes() == before
+    assert sleepers.events("ended") == []
+    assert sleepers.end(eventually) == "SUCCEEDED"
+    assert (
+        len(ResourceManager(sleepers.cluster.rm_http, limits=PATIENT).master_containers(sleepers.application_id)) == 1
+    )
+
+
+@pytest.mark.usefixtures("usual_manager")
 def test_the_loss_of_a_node_is_noticed_within_fifteen_seconds(sleepers: Sleepers, eventually: Eventually) -> None:
     other = sleepers.other_node()
     killed = _kill(sleepers.cluster, "nodemanager", other)
     # YARN looks every third of it.
-    assert 4 / 3 * _site_number(sleepers.cluster, "yarn", "yarn.nm.liveness-monitor.expiry-interval-ms") < 15_000
+    assert 4 / 3 * _site_number(sleepers.cluster, "yarn", EXPIRY) < 15_000
     eventually(lambda: [other] in sleepers.events("lost"))
     print(f"node lost after {time.monotonic() - killed:.1f} s")
     (container,) = (container for container, node in sleepers.events("started") if node == other)

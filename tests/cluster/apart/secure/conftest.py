@@ -31,7 +31,7 @@ from tests.cluster.apart.secure.place import (
     Place,
 )
 from tests.cluster.hadoop_scripts import Scripts, scripts_of
-from tests.cluster.site import until
+from tests.cluster.site import ANSWER_SECONDS, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
 
@@ -95,7 +95,7 @@ def long_job(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def _judge(place: Place) -> None:
     until(lambda: _answers(place))
-    with InfoClient.from_token_file(place.url, place.token_file) as client:
+    with InfoClient.from_token_file(place.url, place.token_file, ANSWER_SECONDS) as client:
         client.put_producer(Producer(CAPABILITY, cmd="", time_max=86400, kind=Kind.PROGRAM))
         for node in place.cluster.nodes:
             client.put_node(node, f"{node}:8410")

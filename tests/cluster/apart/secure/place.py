@@ -91,6 +91,17 @@ class Place:
         done = self.nodewise("doctor", "--json", **changed)
         return {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
 
+    def well(self) -> dict[str, Any]:
+        """Its findings once both masters are well: one that has no time to answer is not, for that moment."""
+
+        def look() -> dict[str, Any] | None:
+            found = self.doctor()
+            print(found["hdfs"], found["yarn"])  # for whoever reads why a test has failed
+            return found if found["hdfs"]["state"] == found["yarn"]["state"] == "ok" else None
+
+        told: dict[str, Any] = until(look)
+        return told
+
     def load(self, target: str) -> int:
         """How many pictures have been loaded into a folder of HDFS."""
         done = self.nodewise("images", "load", "pictures", target, "--json")
@@ -146,6 +157,10 @@ class Place:
         found: str = until(lambda: self._find_active(kind))
         return found
 
+    def namenode(self) -> str:
+        """The address (scheme://host:port) of the NameNode that is active, once there is one."""
+        return self.cluster.namenodes_http[self.cluster.masters.index(self.active("namenode"))]
+
     def other_than(self, master: str) -> str:
         """The other master."""
         (other,) = set(self.cluster.masters) - {master}
@@ -159,6 +174,19 @@ class Place:
     def _find_active(self, kind: str) -> str | None:
         known = health.roles(self.cluster)
         return next((master for master in self.cluster.masters if known[kind, master] == "active"), None)
+
+
+def see_at_work(cluster: Cluster) -> list[lifecycle.DaemonStatus]:
+    """Every daemon of a cluster, once all work: one that has no time to answer does not, for that moment."""
+
+    def look() -> list[lifecycle.DaemonStatus] | None:
+        told = lifecycle.status(cluster)
+        others = [one for one in told if not one.ready]
+        print(*others)  # for whoever reads why a test has failed
+        return None if others else told
+
+    found: list[lifecycle.DaemonStatus] = until(look)
+    return found
 
 
 @dataclass

@@ -14,7 +14,7 @@ import pytest
 from bench.stage import START_SECONDS
 from hadoop.local import daemons, health, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
-from tests.cluster.apart.secure.place import LOADED, OUTLIVING, PICTURES, Command, Place
+from tests.cluster.apart.secure.place import LOADED, OUTLIVING, PICTURES, Command, Place, see_at_work
 from tests.cluster.apart.secure.scripts import PAGES, SAY
 from tests.cluster.hadoop_scripts import Scripts
 from tests.cluster.site import succeed, until
@@ -56,13 +56,13 @@ def test_all_goes_on_when_both_active_masters_are_killed(
     for kind in BOTH:
         assert service.active(kind) == service.other_than(before[kind])
     assert alice.find(SAY)
-    found = service.doctor()
+    found = service.well()
     for kind, name in zip(BOTH, ("yarn", "hdfs"), strict=True):
         assert f"//{service.other_than(before[kind])}:" in found[name]["what"]
     assert service.files_shown("/user/alice/after_failover") == PICTURES
     eventually(lambda: "jobs" in service.ask("/jobs"))
     service.whole()
-    assert [health.roles(service.cluster)[kind, before[kind]] for kind in BOTH] == ["standby", "standby"]
+    until(lambda: [health.roles(service.cluster)[kind, before[kind]] for kind in BOTH] == ["standby", "standby"])
 
 
 @pytest.mark.usefixtures("job")
@@ -86,7 +86,7 @@ def test_a_node_is_added_while_the_others_go_on(place: Place) -> None:
 
     larger = lifecycle.up(place.cluster.home, nodes=3, ready_seconds=START_SECONDS)
 
-    assert [one for one in lifecycle.status(larger) if not one.ready] == []
+    assert len({one.node for one in see_at_work(larger) if one.kind == "nodemanager"}) == 3
     assert before < set(daemons.find_running(larger).values())
 
 
@@ -104,7 +104,7 @@ def test_a_cluster_that_was_stopped_starts_again_with_its_data(place: Place) -> 
     again = lifecycle.up(home, ready_seconds=START_SECONDS)
     print(f"ready again after {time.monotonic() - begun:.1f} s with {_resident_gb(again):.2f} GB")
     assert again == before
-    status, text = place.page(f"{health.active_namenode(again)}/webhdfs/v1{LOADED}?op=LISTSTATUS", "alice")
+    status, text = place.page(f"{place.namenode()}/webhdfs/v1{LOADED}?op=LISTSTATUS", "alice")
     assert (status, text.count('"pathSuffix":"')) == (200, PICTURES), text
     lifecycle.down(home)
 
