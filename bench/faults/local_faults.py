@@ -153,7 +153,9 @@ def _daemon(trial: LocalTrial, kind: str) -> Daemon:
 
 def _restart(trial: LocalTrial, kind: str, seconds: float) -> None:
     chosen = _daemon(trial, kind)
-    signal_all([daemons.find_running(trial.place.stage.cluster)[chosen]], signal.SIGKILL)
+    process = daemons.find_running(trial.place.stage.cluster)[chosen]
+    signal_all([process], signal.SIGKILL)
+    process.wait()  # until then it has the ports
     time.sleep(seconds)
     daemons.start(chosen)
 

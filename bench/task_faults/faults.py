@@ -125,6 +125,7 @@ def _runners(scene: Scene) -> dict[str, psutil.Process]:
 def _restart(scene: Scene, daemon: Daemon, chance: random.Random) -> None:
     if found := daemons.find_running(scene.made.cluster).get(daemon):
         _kill([found])
+        found.wait()  # until then it has the ports
     time.sleep(chance.choice([0.0, 2.0, 15.0]))
     daemons.start(daemon)
 

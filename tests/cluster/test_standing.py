@@ -23,7 +23,9 @@ def test_what_was_killed_registered_changed_and_deleted_is_as_before(site: Site,
     client.put_producer(replace(client.producer("load_1m"), time_max=77.0))
     client.put_slot(node, "cpu_free_ratio", running=False)
     site.hdfs().delete(f"{LOADED}/{sorted(BROKEN)[0]}")
-    daemons.find_running(cluster)[Daemon(cluster, "nodemanager", node)].kill()
+    manager = daemons.find_running(cluster)[Daemon(cluster, "nodemanager", node)]
+    manager.kill()
+    manager.wait()  # until then it counts as one that runs
     assert standing.service
     standing.service.kill()
     standing.service.wait()
