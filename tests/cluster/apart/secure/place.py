@@ -110,7 +110,8 @@ class Place:
     def start_classifying(self, output: str, **changed: str) -> Command:
         """A job over all pictures."""
         given = ("--input", f"hdfs://{LOADED}", "--output", output, "--capability", CAPABILITY)
-        more = ("--batch", "8", "--container-wait", "300", *small_network(self.folder), "--wait", "--json")
+        patience = ("--lease-seconds", "120", "--container-wait", "300")
+        more = ("--batch", "8", *patience, *small_network(self.folder), "--wait", "--json")
         return self.start("job", "submit", *given, *more, **changed)
 
     def start_using(self, copy: Path, seconds: float) -> Command:
