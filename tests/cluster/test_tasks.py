@@ -477,7 +477,7 @@ def test_what_failed_is_told_and_what_was_used_is_counted_for_its_owner(platform
     told = {(one["type"], one.get("about") or one["task_id"]) for one in receiver.got}
     assert told == {("alert", job_id), ("alert", failing), ("task", failing)}
 
-    words = ["usage", "--since", f"{started:.0f}", "--json", "--token-file", str(platform.home / "service" / "token")]
+    words = ["usage", "--since", str(started), "--json", "--token-file", str(platform.home / "service" / "token")]
     by_user = json.loads(succeed(nodewise(platform.cluster.home, *words, url=platform.url)))
     found = {one["user"]: one for one in by_user["usage"]}
     rows = platform.applications(used)
