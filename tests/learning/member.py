@@ -1,9 +1,10 @@
 """A program that trains; its last line is what it has found, as JSON.
 
---pace SECONDS are spent for each sample, and half a second more for each part of a batch until the file --until is
-there. --batch is that of each step, --sync says how often members average, --stop after which step this member stops
-the run, and --break names what goes wrong. With --placed the samples lie on nodes: each fourth one on each of node-a,
-node-b and node-c, and the rest on all three.
+--pace SECONDS are spent for each sample, ten times as many for those of the first part of a batch: a member that the
+system lets wait there would else be taken for one that can do nothing. From step 40 on, a part takes two seconds more
+until the file --until is there: so what is to come amid the run does. --batch is that of each step, --sync says how
+often members average, --stop after which step this member stops the run, and --break names what goes wrong. With
+--placed the samples lie on nodes: each fourth one on each of node-a, node-b and node-c, and the rest on all three.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from nodewise.learning import LearningError, Run
 
 SAMPLES, FEATURES, EPOCHS = 1000, 12, 4
+FIRST_PACES = 10
+SLOW_FROM, SLOW_SECONDS = 40, 2.0
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:
@@ -57,6 +60,13 @@ def model(wide: int) -> torch.nn.Module:
     ).double()
 
 
+def wait_for(file: Path) -> None:
+    """For two seconds at most."""
+    end = time.monotonic() + SLOW_SECONDS
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def train(given: argparse.Namespace) -> list[float]:
     net = model(32 if given.wrong == "another network" else 16)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
@@ -64,8 +74,10 @@ def train(given: argparse.Namespace) -> list[float]:
     with Run(
         net, optimizer, samples, batch=given.batch, epochs=EPOCHS, seed=3, checkpoint_seconds=0.5, sync=given.sync
     ) as run:
-        for x, y in run:
-            time.sleep(given.pace * len(x) + 0.5 * bool(given.until and not Path(given.until).exists()))
+        for part, (x, y) in enumerate(run):
+            time.sleep(given.pace * len(x) * (1 if part else FIRST_PACES))
+            if given.until and run.steps >= SLOW_FROM:
+                wait_for(Path(given.until))
             if given.wrong == "no step" and run.steps == 3:
                 continue
             if run.steps + 1 == given.stop:

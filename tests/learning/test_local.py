@@ -20,6 +20,8 @@ from learning.member.surroundings import VARIABLE
 from tests.recipes.pages import block
 
 Run = Callable[..., "subprocess.Popen[str]"]
+MAY_END = "may-end"
+"""Once this file is there, a run that was slowed down goes on to its end."""
 
 
 @pytest.fixture
@@ -54,8 +56,8 @@ def test_three_processes_train_and_a_later_run_goes_on_from_their_checkpoint(run
     words = shlex.split(line)[len(("nodewise", "train", "local")) :]
 
     first = run(*words)
-    said, _ = first.communicate(timeout=120)
-    again, _ = run(*words).communicate(timeout=120)
+    said, _ = first.communicate(timeout=200)
+    again, _ = run(*words).communicate(timeout=200)
 
     assert first.returncode == 0, said
     assert "generation 1 computes from step 0 on: member-0, member-1, member-2" in said
@@ -65,25 +67,26 @@ def test_three_processes_train_and_a_later_run_goes_on_from_their_checkpoint(run
 
 
 def test_members_average_as_the_command_says(run: Run) -> None:
-    said, _ = run("--members", "2", "--sync", "local:4", "--", str(WORKER_PYTHON), "train.py").communicate(timeout=120)
+    said, _ = run("--members", "2", "--sync", "local:4", "--", str(WORKER_PYTHON), "train.py").communicate(timeout=200)
 
     assert said.count("sync local:4: members average after 4 steps, which is not exact") == 2
     assert len(losses(said)) == 1 and said.count("step=50") == 2
 
 
-def say_without_second(run: Run, members: int, number: signal.Signals) -> str:
+def say_without_second(run: Run, folder: Path, members: int, number: signal.Signals) -> str:
     """What a run prints whose second member gets a signal amid it; it ends well."""
+    slow_down(folder)
     started = run("--members", str(members), str(WORKER_PYTHON), "train.py")
     read_until(started, "computes from step 0 on")
     os.kill(child(started, "member-1.json"), number)
-    said, _ = started.communicate(timeout=120)
+    (folder / MAY_END).touch()
+    said, _ = started.communicate(timeout=200)
     assert started.returncode == 0, said
     return said
 
 
 def test_a_process_that_is_killed_is_told_and_the_others_go_on(run: Run, tmp_path: Path) -> None:
-    slow_down(tmp_path)
-    said = say_without_second(run, 2, signal.SIGKILL)
+    said = say_without_second(run, tmp_path, 2, signal.SIGKILL)
 
     assert "member-1 takes part no more" in said
     assert re.search(r"generation 2 computes from step [0-9]+ on: member-0\n", said)
@@ -98,8 +101,7 @@ def test_a_program_of_mxnet_finds_with_three_of_which_one_is_killed_what_it_find
     words = [WORKER_PYTHON, program]
     around = {**os.environ, "PYTHONPATH": str(ROOT)}
     alone = subprocess.run(words, env=around, capture_output=True, text=True, check=True)
-    slow_down(tmp_path)
-    said = say_without_second(run, 3, signal.SIGKILL)
+    said = say_without_second(run, tmp_path, 3, signal.SIGKILL)
 
     groups = re.findall(r"generation [0-9]+ computes from step [0-9]+ on: (.+)\n", said)
     assert groups[-1] == "member-0, member-2", "one whose death is not known yet may be asked for once more"
@@ -108,8 +110,7 @@ def test_a_program_of_mxnet_finds_with_three_of_which_one_is_killed_what_it_find
 
 
 def test_a_process_that_hangs_is_not_waited_for(run: Run, tmp_path: Path) -> None:
-    slow_down(tmp_path)
-    said = say_without_second(run, 2, signal.SIGSTOP)
+    said = say_without_second(run, tmp_path, 2, signal.SIGSTOP)
 
     assert "member-1 takes part no more: silent for" in said
 
@@ -125,7 +126,7 @@ def faults(times):
 faults(1)
 print("faults:", faults(10))
 """)
-    said, _ = run("--members", "1", "--", str(WORKER_PYTHON), "blocks.py").communicate(timeout=60)
+    said, _ = run("--members", "1", "--", str(WORKER_PYTHON), "blocks.py").communicate(timeout=200)
 
     assert int(re.findall(r"faults: ([0-9]+)", said)[0]) < 16384
 
@@ -133,14 +134,14 @@ print("faults:", faults(10))
 def test_too_few_that_are_left_end_the_run_with_all_that_they_started(run: Run) -> None:
     first_waits = "case $NODEWISE_TRAINING in *-0.json) sleep 600 & echo $!; wait;; esac; exit 1"
     started = run("--members", "3", "--least", "2", "--", "sh", "-c", first_waits)
-    said, _ = started.communicate(timeout=60)
+    said, _ = started.communicate(timeout=200)
 
     assert started.returncode == 1
     assert (
         "1 of 3 processes are left before the run is done, and it needs at least 2: look at what they printed" in said
     )
     if waiting := re.search(r"member-0: ([0-9]+)", said):  # else it was ended before
-        assert not is_running(int(waiting[1]))
+        until(lambda: not is_running(int(waiting[1])))
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
@@ -157,7 +158,7 @@ def test_two_runs_in_one_folder_are_refused(run: Run) -> None:
     line = ("--members", "1", "--", "sh", "-c", "echo begun; exec sleep 600")
     read_until(run(*line), "begun")
     second = run(*line)
-    said, _ = second.communicate(timeout=60)
+    said, _ = second.communicate(timeout=200)
 
     assert (second.returncode, "another run uses the folder training: wait until it has ended" in said) == (1, True)
 
@@ -168,7 +169,7 @@ def test_who_does_not_read_what_is_printed_holds_nobody_up(run: Run, tmp_path: P
     started = run("--members", "2", str(WORKER_PYTHON), "train.py")
 
     until(lambda: list(tmp_path.glob("training/checkpoints/50-*.state")), 120.0)
-    said, _ = started.communicate(timeout=120)
+    said, _ = started.communicate(timeout=200)
     assert started.returncode == 0, said[-2000:]
     assert said.count("step=50") == 2
 
@@ -177,7 +178,7 @@ def test_a_program_that_leaves_its_loop_is_told_so(run: Run, tmp_path: Path) -> 
     program = tmp_path / "train.py"
     program.write_text(program.read_text().replace("    run.step(", "    if run.steps == 3: break\n        run.step("))
     started = run("--members", "2", str(WORKER_PYTHON), "train.py")
-    said, _ = started.communicate(timeout=120)
+    said, _ = started.communicate(timeout=200)
 
     assert started.returncode == 1
     assert re.search(r"member-[01] ended with exit status 0 before .* the loop was left after step 3 of 50", said)
@@ -197,9 +198,10 @@ def in_float64(program: str) -> str:
 
 
 def slow_down(folder: Path) -> None:
-    """Let each step take a while."""
+    """Let each step take a while, and let the run wait amid its 50 steps for the file that lets it end."""
     program = folder / "train.py"
-    paused = "    __import__('time').sleep(0.05)\n        run.step("
+    waits = f"while run.steps >= 40 and not __import__('os').path.exists('{folder / MAY_END}')"
+    paused = f"    __import__('time').sleep(0.05)\n        {waits}: __import__('time').sleep(0.01)\n        run.step("
     program.write_text(program.read_text().replace("    run.step(", paused))
 
 
@@ -254,7 +256,7 @@ def has(folder: Path, name: str, parent: int) -> bool:
 )
 def test_what_cannot_train_is_said_in_one_sentence(run: Run, words: tuple[str, ...], said: str) -> None:
     started = run(*words)
-    told, _ = started.communicate(timeout=60)
+    told, _ = started.communicate(timeout=200)
 
     assert started.returncode != 0
     assert said in told

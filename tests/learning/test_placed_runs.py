@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from tests.learning.conftest import Led, Start, until
+from tests.learning.conftest import Amid, Led, Start, until
 from tests.learning.results import EXACT, differ
-
-PACE = ("--placed", "--pace", "0.001")
 
 
 def test_members_read_their_own_replicas_first(led: Led, start: Start, alone: list[float]) -> None:
-    members = [start(name, *PACE) for name in "abc"]
+    members = [start(name, "--placed", "--pace", "0.001") for name in "abc"]
 
     found = [one.wait_for_result() for one in members]
 
@@ -20,10 +18,11 @@ def test_members_read_their_own_replicas_first(led: Led, start: Start, alone: li
     assert sum(one.local_reads for one in done) > 0.9 * 4 * 1000
 
 
-def test_a_lost_member_takes_its_replicas_with_it(led: Led, start: Start, alone: list[float]) -> None:
-    members = {name: start(name, *PACE) for name in "abc"}
+def test_a_lost_member_takes_its_replicas_with_it(led: Led, start: Start, amid: Amid, alone: list[float]) -> None:
+    members = {name: start(name, "--placed", *amid.words) for name in "abc"}
     until(lambda: led.steps() > 5)
     members.pop("b").process.kill()
+    amid.let_end()
 
     found = [one.wait_for_result() for one in members.values()]
 

@@ -32,7 +32,7 @@ def begin() -> Iterator[Begin]:
 
 
 def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline, "it does not hold"
         time.sleep(0.02)
