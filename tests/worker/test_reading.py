@@ -23,7 +23,7 @@ class Shelf:
         self.open.set()
 
     def read(self, path: str, offset: int, length: int | None) -> bytes:
-        self.open.wait(10)
+        self.open.wait(60)
         self.asked.append((path, offset, length))
         if self._fails:
             raise self._fails.pop(0)

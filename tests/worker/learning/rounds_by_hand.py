@@ -59,13 +59,16 @@ class Played:
     errors: list[BaseException] = field(default_factory=list)
 
     def play(self, leader: Leader, checkpoints: Callable[[], Checkpoints | None] = lambda: None) -> None:
-        """Until all members have ended."""
+        """Until all members have ended, and what they store is stored."""
         threads = [threading.Thread(target=self._train, args=(name, leader, checkpoints)) for name in NAMES]
         for one in threads:
             one.start()
         for one in threads:
             one.join(120)
             assert not one.is_alive()
+        for one in threading.enumerate():
+            if one.name == "checkpoint":
+                one.join()
         if self.errors:
             raise self.errors[0]
 

@@ -16,7 +16,7 @@ from locality.training.generation_events import Generation
 from tests.dropped_packets import dropping, heal
 
 NODES = {"a": "127.0.0.2", "b": "127.0.0.3", "c": "127.0.0.3"}
-SECONDS = 20.0
+SECONDS = 50.0
 
 
 class Together(Alone):

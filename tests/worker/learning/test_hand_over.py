@@ -36,13 +36,13 @@ def test_all_members_get_what_rank_0_gives(store: Store, monkeypatch: pytest.Mon
         group = Group(Place(1, rank, 3, address, HOST), lambda: False)
         group.form()
         found[rank] = group.spread(None if rank else content)
-        group.abandon().join(20)
+        group.abandon().join(60)
 
     members = [threading.Thread(target=take_part, args=(rank,)) for rank in range(3)]
     for one in members:
         one.start()
     for one in members:
-        one.join(30)
+        one.join(90)
 
     assert [found.get(rank) for rank in range(3)] == [content] * 3
 
@@ -57,7 +57,7 @@ def test_a_state_is_handed_on_without_many_copies_of_it(store: Store) -> None:
     ]
 
     try:
-        giver, taker = [int(one.communicate(timeout=60)[0]) for one in members]
+        giver, taker = [int(one.communicate(timeout=120)[0]) for one in members]
     finally:
         for one in members:
             one.kill()

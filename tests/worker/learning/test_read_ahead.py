@@ -20,7 +20,7 @@ from learning.member.read_ahead import ReadAhead
 from learning.member.run import Run
 from learning.member.surroundings import Surroundings
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Source:
