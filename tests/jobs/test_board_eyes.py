@@ -165,8 +165,7 @@ def test_events_of_jobs_and_alerts_on_them_are_told_to_their_user(callers: Calle
         secure.wait_for_lists(secure.lists + 3)
         secure.app |= {"state": "FINISHED", "finalStatus": "FAILED", "finishedTime": int(1000 * time.time()) + 1000}
         assert (said := dict(next(hers).data))["owner"] == "alice"
-        secure.app["user"] = "bob"
-        secure.app |= {"state": "RUNNING", "finalStatus": "UNDEFINED"}
+        secure.app |= {"user": "bob", "state": "RUNNING", "finalStatus": "UNDEFINED"}
         assert next(his).data["state"] == "RUNNING", "the first that he is told is his own"
     assert said["final"] == "FAILED"
     secure.app |= {"state": "FINISHED", "finalStatus": "FAILED", "user": "alice"}

@@ -130,6 +130,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk = Disk(tmp_path)
     monkeypatch.setattr(segments_module, "AppendStream", DiskStream)
     monkeypatch.setattr(segments_module, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(segments_module, "SILENT_SECONDS", 60.0)  # a busy machine is silent for a while, too
     monkeypatch.setattr(segments_module, "last_holders", lambda disk, path: disk.nodes[Path(path).name])
     monkeypatch.setattr(
         segments_module, "find_answering", lambda nodes: [node for node in nodes if node not in disk.silent]
@@ -201,13 +202,14 @@ def test_a_journal_that_cannot_be_written_says_so_to_everyone_from_then_on(disk:
 
 
 def test_a_silent_node_does_not_hold_the_journal_up(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments_module, "SILENT_SECONDS", 0.2)
     monkeypatch.setattr(segments_module, "RENEW_SECONDS", 0.0)
     journal = opened(disk, 1)
     journal.append(*numbered(1))
     disk.silent = {NODES[1]}
 
-    journal.append(*numbered(2))
+    with monkeypatch.context() as patched:
+        patched.setattr(segments_module, "SILENT_SECONDS", 1.0)
+        journal.append(*numbered(2))
     assert disk.nodes["000002"] == [NODES[0], NODES[2]]
     assert recorded(disk) == numbered(1, 2), "also while the first file still waits"
     disk.silent.clear()
@@ -223,13 +225,14 @@ def test_a_silent_node_does_not_hold_the_journal_up(disk: Disk, monkeypatch: pyt
 def test_nodes_that_answer_but_keep_a_file_waiting_are_tried_one_fewer(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments_module, "SILENT_SECONDS", 0.2)
     monkeypatch.setattr(segments_module, "find_answering", lambda nodes: nodes)
     journal = opened(disk, 1)
     disk.silent = {NODES[1]}
 
-    for record in numbered(1, 2):
-        journal.append(record)
+    with monkeypatch.context() as patched:
+        patched.setattr(segments_module, "SILENT_SECONDS", 0.2)
+        journal.append(*numbered(1))
+    journal.append(*numbered(2))
 
     assert [len(nodes) for nodes in disk.nodes.values()] == [3, 2, 1]
     assert recorded(disk) == numbered(1, 2)

@@ -31,6 +31,7 @@ from jobs.commands.notebook.passage import Passage
 from jobs.kinds.task.tunnels import Tunnels
 from tests.cluster.site import until
 from tests.jobs.conftest import TOKEN as ADMIN
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWER = b"HTTP/1.0 200 OK\r\n\r\nit is Jupyter"
@@ -46,7 +47,7 @@ class Site:
         self.token_file.touch(0o600)
         self.token_file.write_text(ADMIN)
         self._settings = Settings(database=f"sqlite:///{folder}/infosvc.db", token=ADMIN)
-        self._start(0)
+        self._start(free_port())  # which no connection takes while it is away
         self.client = InfoClient(self._server.url, ADMIN)
         spec = TaskSpec([*START, "jupyter", "server"], variables={TOKEN: "a/b"})
         self.task_id = self.client.submit_task(spec).task_id

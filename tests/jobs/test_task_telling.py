@@ -50,19 +50,20 @@ def test_the_service_hears_each_change_and_nothing_once_the_task_has_ended(clien
 
 def test_a_service_that_was_away_hears_the_last_of_what_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telling, "AGAIN_SECONDS", 0.05)
-    heard: list[TaskProgress] = []
-    is_back, was_asked = threading.Event(), threading.Event()
+    asked, heard = list[TaskProgress](), list[TaskProgress]()
+    is_back = threading.Event()
 
     def tell(now: TaskProgress) -> None:
-        was_asked.set()
+        asked.append(now)
         if not is_back.is_set():
             raise Unreachable("nobody answers")
         heard.append(now)
 
     found = Telling(tell, BEGUN)
-    assert was_asked.wait(60)
+    until(lambda: asked)
     found.change(reason="fetching data")
     found.change(running=True, reason="")
+    until(lambda: asked[-1] == TaskProgress(1, running=True))  # what is on its way as the service comes back is heard
     is_back.set()
     until(lambda: heard and heard[-1] == TaskProgress(1, running=True))
     found.close()
