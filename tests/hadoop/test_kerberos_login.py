@@ -144,12 +144,18 @@ def test_clocks_that_differ_are_named(conf_dir: Path) -> None:
 @pytest.mark.parametrize(("patience", "least", "most"), [("", 8, 30), (QUICK, 1, 8)], ids=["ours", "of_krb5_conf"])
 def test_a_kdc_that_hangs_is_given_up_within_seconds(conf_dir: Path, patience: str, least: float, most: float) -> None:
     own = keytab_of(conf_dir / "own", "ada@HERE.TEST")
+    asked: list[tuple[socket.socket, float]] = []
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        begun = time.monotonic()
+        deaf.settimeout(120)
+        hearing = threading.Thread(target=lambda: asked.append((deaf.accept()[0], time.monotonic())))
+        hearing.start()
         (said,) = log_in(conf_dir, f"127.0.0.1:{deaf.getsockname()[1]}", (own, ""), patience=patience)
+        hearing.join()
 
     assert "Kerberos itself does not answer: see that the KDC that krb5.conf names is up" in said
+    connection, begun = asked[0]
     assert least < time.monotonic() - begun < most
+    connection.close()
 
 
 def test_java_is_led_nowhere_else_than_its_own_variable_leads_it(monkeypatch: pytest.MonkeyPatch) -> None:
