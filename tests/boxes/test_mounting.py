@@ -68,7 +68,7 @@ def test_a_program_that_is_still_starting_ends_softly(
     box.start(Program(argv, {"PATH": "/usr/bin:/bin"}, tmp_path, Limits(64), parts=parts), Heard())
     time.sleep(number * 0.01)
 
-    assert box.end(grace=10.0) == Ended(signal=signal.SIGTERM)
+    assert box.end(grace=60.0) == Ended(signal=signal.SIGTERM)
 
 
 def test_what_is_not_there_or_no_part_is_told(part: Path, tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ from tests.boxes.test_boxes import ROOT, SECONDS, Heard, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell
 
-GONE_SECONDS = 30.0
 ALONE = "The environment is mounted for this program alone"
 
 
@@ -62,7 +61,7 @@ class Mounter:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), PLACE: str(self.folder)}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stderr=log)
-        until(lambda: self.process.poll() is not None or self.answers(), 10)
+        until(lambda: self.process.poll() is not None or self.answers())
         return self.process
 
     def answers(self) -> bool:
@@ -88,7 +87,7 @@ def mounter(tmp_path: Path, part: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     made.start()
     yield made
     made.kill()
-    until(lambda: squashfuses(part) <= before, GONE_SECONDS)
+    until(lambda: squashfuses(part) <= before)
 
 
 def squashfuses(part: Path) -> set[int]:
@@ -191,13 +190,13 @@ def test_a_mount_goes_when_nobody_has_used_it_for_a_while(mounter: Mounter, part
     with subprocess.Popen(container(part, script), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
         until(lambda: squashfuses(part) - before)
         run(made(tmp_path, "another\n"), "true")
-        until(lambda: "nobody uses it: 1 left" in mounter.said(), 10)
+        until(lambda: "nobody uses it: 1 left" in mounter.said())
         assert len(squashfuses(part) - before) == 1
         said, _ = one.communicate(b"")
 
     assert said == b"found\n"
-    until(lambda: "is unmounted, because nobody uses it: 0 left" in mounter.said(), 10)
-    until(lambda: squashfuses(part) <= before, 10)
+    until(lambda: "is unmounted, because nobody uses it: 0 left" in mounter.said())
+    until(lambda: squashfuses(part) <= before)
     assert run(part, "cat /opt/env/word").stdout == "found\n", "it is mounted again"
 
 
@@ -209,7 +208,7 @@ def test_who_was_killed_uses_a_mount_no_more(mounter: Mounter, part: Path) -> No
         assert one.stdout and one.stdout.readline() and squashfuses(part) - before
         one.kill()
 
-    until(lambda: squashfuses(part) <= before, 10)
+    until(lambda: squashfuses(part) <= before)
 
 
 def test_a_file_that_is_removed_is_let_go_with_its_last_user(mounter: Mounter, part: Path, tmp_path: Path) -> None:
@@ -219,7 +218,7 @@ def test_a_file_that_is_removed_is_let_go_with_its_last_user(mounter: Mounter, p
 
     file.unlink()
 
-    until(lambda: squashfuses(part) <= before, 20)
+    until(lambda: squashfuses(part) <= before)
 
 
 def test_programs_go_on_when_the_mounter_is_killed(mounter: Mounter, part: Path, tmp_path: Path) -> None:
@@ -237,7 +236,7 @@ def test_programs_go_on_when_the_mounter_is_killed(mounter: Mounter, part: Path,
 
     assert box.wait(SECONDS) == Ended(0) and heard.stdout == b"\nfound\n", heard.stderr
     assert (done.stdout, done.stderr) == ("found\n", "")
-    until(lambda: len(squashfuses(part) - before) == 1, GONE_SECONDS)
+    until(lambda: len(squashfuses(part) - before) == 1)
 
 
 def test_what_serves_a_mount_is_started_anew_when_it_was_killed(mounter: Mounter, part: Path, tmp_path: Path) -> None:
@@ -248,7 +247,7 @@ def test_what_serves_a_mount_is_started_anew_when_it_was_killed(mounter: Mounter
     (serving,) = squashfuses(part) - before
 
     os.kill(serving, signal.SIGKILL)
-    until(lambda: "because nothing serves it any more: 0 left" in mounter.said(), 10)
+    until(lambda: "because nothing serves it any more: 0 left" in mounter.said())
     (tmp_path / "go").write_text("\n")
 
     assert box.wait(SECONDS) == Ended(1) and b"/opt/env/word: Transport endpoint is not connected" in heard.stderr
@@ -266,7 +265,7 @@ def test_nothing_is_left_whatever_is_killed_when(mounter: Mounter, part: Path, s
         time.sleep(draw.choice([0, draw.uniform(0, 0.1)]))
         second.kill()
 
-    until(lambda: squashfuses(part) <= before and not left(part), GONE_SECONDS)
+    until(lambda: squashfuses(part) <= before and not left(part))
     assert str(part) not in Path("/proc/mounts").read_text()
 
 
@@ -343,7 +342,7 @@ def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, pa
     with ExitStack() as stack:
         begin = partial(subprocess.Popen, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         waiting = [stack.enter_context(begin(container(file, "cat /opt/env/word"))) for _ in range(2)]
-        until(reads.exists, 10)
+        until(reads.exists)
         waiting[0].kill()
         time.sleep(limits._REQUEST_SECONDS + 1)  # it is not taken for one that is silent
         assert run(part, "cat /opt/env/word").stdout == "found\n", "others are answered"
@@ -351,7 +350,7 @@ def test_a_part_is_read_once_and_nobody_else_waits_for_that(mounter: Mounter, pa
         (tmp_path / "go").write_text("\n")
 
         assert waiting[1].communicate() == ("whole\n", "")
-    until(lambda: f"{file.name} is unmounted" in mounter.said(), 10)
+    until(lambda: f"{file.name} is unmounted" in mounter.said())
     assert run(file, "cat /opt/env/word").stdout == "whole\n"
     assert reads.read_text() == "x\n"
     assert "refused" not in mounter.said()
@@ -413,7 +412,7 @@ def test_strange_requests_and_silence_do_no_harm(mounter: Mounter, part: Path) -
         silent = [stack.enter_context(connected(mounter.folder)) for _ in range(limits.MOST_CONNECTIONS)]
         with pytest.raises(OSError, match="the mounter has hung up"):
             ask([part])
-        until(lambda: all(one.recv(1) == b"" for one in silent), 20)
+        until(lambda: all(one.recv(1) == b"" for one in silent))
 
     descriptors = len(os.listdir(f"/proc/{mounter.process.pid}/fd"))  # noqa: PTH208
     close(ask([part]))
@@ -433,7 +432,7 @@ def test_the_mounter_of_the_page_needs_only_a_bare_python(
     words = ["setpriv", "--no-new-privs", *(["--bounding-set=-all,+setfcap"] if not os.getuid() else [])]
     words += ["/usr/bin/python3", "-I", "-S", "mounts.pyz"]
     with subprocess.Popen([*words, str(tmp_path / "mounts")], cwd=shell.folder) as mounter:
-        until(lambda: (tmp_path / "mounts" / "socket").exists(), 10)
+        until(Mounter(tmp_path / "mounts").answers)
         done = run(part, "cat /opt/env/word")
         mounter.terminate()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from tests.command_lines import command_line
 
 SECONDS = 90.0
 INTERACTIVE = ["bash", "-i"]
+LONG = f"3600.{os.getpid()}"
+"""Seconds that nobody else sleeps for, so that sleepers of other runs of the tests are not taken for those of this."""
 QUIETLY = (
     "import hashlib, os, sys, termios, time; mode = termios.tcgetattr(0); mode[3] &= ~termios.ECHO; "
     "termios.tcsetattr(0, termios.TCSANOW, mode); print('ready', flush=True); "
@@ -93,9 +96,9 @@ def test_a_size_arrives_also_when_nobody_types(running: Box, screen: Screen) -> 
 
 def test_control_c_reaches_what_runs_in_the_foreground(running: Box, screen: Screen) -> None:
     shell = running.open_terminal(INTERACTIVE, Size(), screen)
-    shell.write(b"echo be''gun; sleep 3600.125\n")
+    shell.write(f"echo be''gun; sleep {LONG}\n".encode())
     screen.wait_for("begun\r\n")
-    until(lambda: sleeping("3600.125"), SECONDS, "it is in the foreground")
+    until(lambda: sleeping(LONG), SECONDS, "it is in the foreground")
 
     shell.write(b"\x03")
     shell.write(b"echo go''ne on\n")
@@ -197,24 +200,24 @@ def test_what_a_terminal_has_used_is_kept_when_its_keeper_is_killed(kind: str, r
 
 
 def test_a_terminal_that_is_ended_takes_its_program_along(running: Box, screen: Screen) -> None:
-    shell = running.open_terminal(["sh", "-c", "echo begun; exec sleep 3600.75"], Size(), screen)
+    shell = running.open_terminal(["sh", "-c", f"echo begun; exec sleep {LONG}"], Size(), screen)
     screen.wait_for("begun")
 
     shell.end()
 
     assert shell.wait(SECONDS) == 137
-    assert not sleeping("3600.75")
+    assert not sleeping(LONG)
     assert running.wait(0) is None, "the program of the box goes on"
 
 
 def test_all_terminals_end_with_the_program_of_the_box(running: Box, screen: Screen) -> None:
-    shells = [running.open_terminal(["sh", "-c", "echo begun; exec sleep 3600.75"], Size(), screen) for _ in range(2)]
+    shells = [running.open_terminal(["sh", "-c", f"echo begun; exec sleep {LONG}"], Size(), screen) for _ in range(2)]
     until(lambda: screen.content.count(b"begun") == 2, SECONDS, "both have begun")
 
     running.end(0)
 
     assert [shell.wait(SECONDS) for shell in shells] == [137, 137]
-    assert not sleeping("3600.75")
+    assert not sleeping(LONG)
 
 
 def test_a_box_that_has_ended_opens_none(running: Box, screen: Screen) -> None:
