@@ -158,7 +158,7 @@ def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
 @pytest.fixture
 def led(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Led]:
     """Patient with who is silent, as a busy machine may let anybody wait; a test may ask for other rules."""
-    patient = {"most": 3, "gather_seconds": 60.0, "silence_seconds": 30.0, "suspect_seconds": 20.0}
+    patient: dict[str, Any] = {"most": 3, "gather_seconds": 60.0, "silence_seconds": 30.0, "suspect_seconds": 20.0}
     made = Led(tmp_path, MemberRules(**patient | getattr(request, "param", {})))
     made.begin()
     yield made
