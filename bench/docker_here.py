@@ -20,7 +20,7 @@ from boxes.broker.images import pieces
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 180.0
-CLAIM_SECONDS = 400.0
+CLAIM_SECONDS = 1200.0
 """How long another Docker of benches or tests may have the socket, of which runners know one alone."""
 
 
