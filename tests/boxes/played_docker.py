@@ -107,8 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.docker.pulls.append((name, digest))
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
         try:
+            self.end_headers()
             self._pull(name, digest)
             self.wfile.write(b"0\r\n\r\n")
         except OSError:
