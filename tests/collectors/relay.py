@@ -52,6 +52,7 @@ class Relay:
 
     def _lose(self, caller: socket.socket) -> None:
         with suppress(OSError), caller:
+            caller.settimeout(5.0)  # for ever, callers would wait that are not the first to speak
             self.lost.append(caller.recv(65536))
 
 

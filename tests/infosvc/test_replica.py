@@ -85,7 +85,7 @@ def test_two_services_go_on_with_the_replica_of_a_database_that_died(
     eventually(lambda: is_ready(urls[0]))
     stack.enter_context(forked(database, ports[1], ports[0]))
     eventually(lambda: is_following(urls[1]))
-    both = stack.enter_context(InfoClient(",".join(urls), TOKEN, timeout=60, retries=100))
+    both = stack.enter_context(InfoClient(",".join(urls), TOKEN, timeout=120, retries=100))
     for name in range(NAMES):
         both.put_producer(Producer(f"x{name}", "x", 60.0))
     for node in range(3):
