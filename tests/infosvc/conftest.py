@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -76,6 +76,7 @@ class MariaDB:
                     f"--pid-file={self.directory / 'pid'}",
                     f"--port={self.port}",
                     "--bind-address=127.0.0.1",
+                    f"--tmpdir={self.directory}",
                     "--innodb-buffer-pool-size=32M",
                     *self.options,
                     *_as_root(),
@@ -112,24 +113,24 @@ class MariaDB:
 
     def sql(self, *statements: str) -> list[Any]:
         """Run statements as root; the rows of the last."""
-        connection = pymysql.connect(unix_socket=str(self.directory / "socket"), user="root", connect_timeout=60)
-        with connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        return self._ask(pymysql.cursors.Cursor, statements)
 
     def row(self, statement: str) -> dict[str, Any]:
         """The one row of a statement, by the names of its columns."""
-        connection = pymysql.connect(unix_socket=str(self.directory / "socket"), user="root", connect_timeout=60)
-        with connection, connection.cursor(pymysql.cursors.DictCursor) as cursor:
-            cursor.execute(statement)
-            [found] = cursor.fetchall()
-            return dict(found)
+        [found] = self._ask(pymysql.cursors.DictCursor, [statement])
+        return dict(found)
 
     def run(self, program: str, *options: str, said: bytes = b"") -> bytes:
         """What a program prints that speaks to the server as root, and is told something."""
         words = [_program(program), f"--socket={self.directory / 'socket'}", "--user=root", *options]
         return subprocess.run(words, input=said, check=True, stdout=subprocess.PIPE, timeout=240).stdout
+
+    def _ask(self, kind: type[pymysql.cursors.Cursor], statements: Sequence[str]) -> list[Any]:
+        connection = pymysql.connect(unix_socket=str(self.directory / "socket"), user="root", connect_timeout=60)
+        with connection, connection.cursor(kind) as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
 
     def _answers(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
@@ -160,6 +161,7 @@ def database_server(*options: str) -> Iterator[MariaDB]:
                 _program("mariadb-install-db"),
                 "--no-defaults",
                 f"--datadir={directory / 'data'}",
+                f"--tmpdir={directory}",  # of its own: servers that start at once give files in /tmp the same names
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
                 *_as_root(),
