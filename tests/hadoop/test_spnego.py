@@ -234,7 +234,7 @@ def test_a_kdc_that_hangs_is_given_up_in_time(
         page, begun = Pages("NameNode", start(name_caller).address, Limits(seconds=1.0)), time.monotonic()
         with pytest.raises(NoTicket, match=r"Cannot contact any KDC within 1 s\): see that the KDC in krb5\.conf"):
             page.ask("/jmx")
-        assert time.monotonic() - begun < 9  # Kerberos itself would wait longer
+        assert time.monotonic() - begun < 5
 
 
 @pytest.mark.usefixtures("nobody")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from tests.infosvc.conftest import MariaDB
 
-TAKEOVER_SECONDS = 30.0
+TAKEOVER_SECONDS = 15.0
 """Of a takeover on a busy machine; on an idle one it takes three."""
 GIVEN_BACK = "UPDATE t_Meta SET value = 1 WHERE name = 'claim_until'"
 

@@ -138,7 +138,7 @@ def test_a_handshake_of_tls_is_refused_at_once(server: PullServer) -> None:
         connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00" + b"\x01" * 200)  # no line ends there
         begun = time.monotonic()
         assert connection.recv(100).startswith(b"HTTP/1.0 400 ")
-    assert time.monotonic() - begun < pull_server.PATIENCE_SECONDS / 2
+    assert time.monotonic() - begun < 5
 
 
 def test_others_are_answered_while_one_reads_a_layer_slowly(server: PullServer) -> None:
