@@ -66,10 +66,10 @@ class DockerHere:
         (self.folder / "docker.pid").unlink(missing_ok=True)
         configuration = self.folder / "docker.json"
         configuration.write_text(json.dumps(self._docker_settings()))
+        words = ["dockerd", "--config-file", str(configuration)]
+        own = os.environ | {"TMPDIR": str(self.folder)}  # a containerd that answers late leaves its stacks there
         with (self.folder / "dockerd.log").open("ab") as log:
-            self.dockerd = subprocess.Popen(
-                ["dockerd", "--config-file", configuration], stdout=log, stderr=log, start_new_session=True
-            )
+            self.dockerd = subprocess.Popen(words, stdout=log, stderr=log, env=own, start_new_session=True)
         until(self._answers, SECONDS, "Docker answers")
 
     def kill_docker(self) -> None:
