@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -11,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.ansible.rendering import HADOOP, PROGRAMS, ROLES, SITE, Texts, keys, render, unit
+from tests.ansible.test_units import start_command
 
 MACHINES = {"master": ["head"], "workers": ["worker1"]}
 SERVICE = {
+    "infosvc.service": ("infosvc/templates/nodewise-infosvc.service.j2", ""),
     "infosvc.env": ("infosvc/templates/infosvc.env.j2", ""),
     "nodewise.sh": ("infosvc/templates/nodewise.sh.j2", ""),
     "client.env": ("infosvc/templates/client.env.j2", ""),
@@ -56,14 +59,15 @@ def lines(text: str) -> set[str]:
 def test_without_it_nothing_of_it_is_written(plain: dict[str, Texts]) -> None:
     for texts in plain.values():
         for name, text in texts.items():
-            said = [line for line in text.splitlines() if not line.startswith("NODEWISE_URL=")]
+            said = [line for line in text.splitlines() if not line.startswith(("NODEWISE_URL=", "Documentation="))]
             assert [line for line in said if any(word in line.lower() for word in OF_KERBEROS)] == [], name
 
 
 def test_its_variables_change_nothing_without_it(plain: dict[str, Texts], tmp_path: Path) -> None:
     told = {**TOLD, "kdc_host": "kdc", "hadoop_namenode_https_port": 1, "hadoop_proxy_users": ["nodewise"]}
+    told |= {"hadoop_kerberos": False, "infosvc_log_in_by_ticket": True}
 
-    assert render(tmp_path, MACHINES, {"hadoop_kerberos": False, **told}, TEMPLATES) == plain
+    assert render(tmp_path, MACHINES, told, TEMPLATES) == plain
 
 
 def test_daemons_have_the_names_of_their_machines_and_keytabs_of_their_own_users(secure: dict[str, Texts]) -> None:
@@ -125,7 +129,32 @@ def test_the_service_shows_a_ticket_of_its_own(secure: dict[str, Texts], plain: 
     assert "HADOOP_USER_NAME=nodewise" in lines(plain["head"]["infosvc.env"]) - said
 
 
-PRINTS = '#!/bin/sh\nprintf "%s %s\\n" "$(basename "$0")" "$*"\nenv | grep -E "^(KRB5|NODEWISE_KEYTAB)" | sort\n'
+TICKETS = {
+    "infosvc.service": SERVICE["infosvc.service"],
+    "infosvc.env": SERVICE["infosvc.env"],
+    "places": ("{folder}/places.j2", ""),
+}
+
+
+@pytest.mark.parametrize(("told", "takes"), [({}, True), ({"infosvc_log_in_by_ticket": False}, False)])
+def test_the_service_believes_tickets_by_a_keytab_of_its_own_on_its_own_machine(
+    tmp_path: Path, told: dict[str, object], takes: bool
+) -> None:
+    (tmp_path / "places.j2").write_text("{{ kdc_places | selectattr('user', 'eq', nodewise_user) | to_json }}")
+    templates = {name: (source.format(folder=tmp_path), item) for name, (source, item) in TICKETS.items()}
+    machines = MACHINES | {"master": ["head", "second"]}
+    texts = render(tmp_path, machines, {"hadoop_kerberos": True, **TOLD, **told}, templates)
+    command = start_command(texts["head"]["infosvc.service"])
+    shown = command[command.index("--submit") + 1 :]
+    places = {host: [place["name"] for place in json.loads(text["places"])] for host, text in texts.items()}
+
+    assert shown == (["--spnego-keytab", "/etc/security/keytabs/nodewise/HTTP.keytab"] if takes else [])
+    assert ("KRB5RCACHEDIR=/var/lib/nodewise/service" in lines(texts["head"]["infosvc.env"])) == takes
+    assert places == {"head": ["nodewise", "HTTP"] if takes else ["nodewise"], "second": ["nodewise"], "worker1": []}
+    assert "\nRestart=on-failure\n" in texts["head"]["infosvc.service"]
+
+
+PRINTS = '#!/bin/sh\nprintf "%s %s\\n" "$(basename "$0")" "$*"\nenv | grep -E "^(KRB5|NODEWISE_(KEYTAB|HOME))" | sort\n'
 
 
 def run(folder: Path, text: str, user: str, *words: str, **environment: str) -> list[str]:
@@ -182,6 +211,16 @@ def test_the_command_nodewise_is_the_service_for_its_own_user_alone(secure: dict
         f"KRB5_CLIENT_KTNAME={keytab}",
         f"NODEWISE_KEYTAB={keytab}",
     ]
+
+
+def test_who_may_not_read_the_home_of_the_service_has_another_one(plain: dict[str, Texts], tmp_path: Path) -> None:
+    settings, home = tmp_path / "client.env", tmp_path / "home"
+    settings.write_text(f"NODEWISE_HOME={home}\n")
+    text = plain["head"]["nodewise.sh"].replace("/etc/nodewise/client.env", str(settings))
+
+    assert run(tmp_path, text, "alice", "login")[1:] == []
+    home.mkdir()
+    assert run(tmp_path, text, "nodewise", "login")[1:] == [f"NODEWISE_HOME={home}"]
 
 
 @pytest.mark.parametrize("program", ["hdfs", "yarn"])

@@ -22,6 +22,7 @@ KEYTABS = {
     **{name: {"hdfs/HTTP", "hdfs/nn", "yarn/HTTP", "yarn/rm", "nodewise/nodewise"} for name in MASTERS},
     **{name: {"hdfs/HTTP", "hdfs/dn", "yarn/HTTP", "yarn/nm"} for name in WORKERS},
 }
+KEYTABS["master"].add("nodewise/HTTP")
 for deciding in (*MASTERS, "worker1"):
     KEYTABS[deciding].add("hdfs/jn")
 KADMIN = "sudo KRB5_KDC_PROFILE=/var/lib/nodewise-kdc/kdc.conf kadmin.local"
@@ -119,6 +120,21 @@ def test_the_users_of_the_inventory_have_homes_that_are_theirs_alone(alice: str)
     assert "Permission denied: user=alice" in refused
     assert on_master("sudo -u hdfs hdfs dfs -stat %u /user/alice/words").strip() == "alice"
     on_master("hdfs dfs -rm -skipTrash /user/alice/words && kdestroy")
+
+
+def test_a_user_logs_in_at_the_service_by_ticket(alice: str) -> None:
+    log_in = block("kerberos-login")
+    assert log_in.startswith("kinit alice\n")
+    # By the keytab, as a password would be asked for.
+    said = on_master(log_in.replace("kinit alice", f"kinit -k -t {alice} alice"))
+    listed = on_master("kdestroy; nodewise task list --json")
+    refused = on_master("nodewise login --token-file ~/none 2>&1 || true")
+
+    assert said.startswith("alice: token of role user until 20")
+    assert said.splitlines()[0].endswith("written to /home/operator/.nodewise/service/token")
+    assert json.loads(listed) == [], "she sees no task of others"
+    assert "want a ticket of Kerberos, and there is none" in refused
+    on_master("rm -r ~/.nodewise")
 
 
 def test_what_the_page_says_of_the_inventory_is_what_the_lab_has() -> None:
