@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -26,8 +27,11 @@ _PLACES = (
 """Below share/hadoop, in the order of Hadoop's own class path."""
 _WITHOUT_OLD_LOG4J = "-DexcludeArtifactIds=log4j,slf4j-log4j12"
 """Hadoop 3.3 leaves them out of its distribution, and its poms do not; it logs by reload4j."""
-_TOLD = 1500
-"""Characters from the end of what Maven has said."""
+_MARKED = re.compile(r"\[ERROR\] (\S.*?)(?: -> \[Help \d+\])?$", re.MULTILINE)
+_MISSING = re.compile(r"Could not find artifact org\.apache\.hadoop:([\w-]+):\S*:(\S+) in \S+ \((.+?)\)")
+_NOT_FETCHED = re.compile(r"Could not transfer artifact \S+ from/to \S+ \((.+?)\): (?:transfer failed for \S+: )?(.+)")
+_TOLD = 600
+"""Characters of what Maven has said."""
 
 
 def link(hadoop_home: Path, folder: Path) -> None:
@@ -60,7 +64,7 @@ def fetch(folder: Path, root: Path) -> None:
 def fetch_version(version: str, folder: Path, root: Path) -> None:
     """Make `folder`/lib of the same jars of another Hadoop, whose hashes no lock has.
 
-    HadoopError says what Maven said, or that `lib` is there already and is something else.
+    HadoopError says why it cannot be had, or that `lib` is there already and is something else.
     """
     if (folder / "lib").exists():
         raise HadoopError(f"{folder / 'lib'} is not Hadoop {version}", remedy="name another folder with --into")
@@ -83,13 +87,27 @@ def has_version(folder: Path, version: str) -> bool:
 def _run_maven(draft: Path, root: Path, *settings: str) -> Path:
     """The folder of the jars, within the draft."""
     shutil.copy(root / "hadoop" / "pom.xml", draft)
-    # -C: what does not have the checksum that the registry names is refused.
-    argv = ["mvn", "-q", "-B", "-C", "-Dstyle.color=never", *settings, "-f", str(draft / "pom.xml"), "package"]
+    # -C: what does not have the checksum that the registry names is refused. -U: what was missing may be there now.
+    argv = ["mvn", "-q", "-B", "-C", "-U", "-Dstyle.color=never", *settings, "-f", str(draft / "pom.xml"), "package"]
     done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
-        said = " ".join((done.stdout + done.stderr)[-_TOLD:].split())
-        raise HadoopError(f"Maven cannot fetch Hadoop's jars: {said}")
+        raise _error_of(done.stdout + done.stderr)
     return draft / "target" / "lib"
+
+
+def _error_of(said: str) -> HadoopError:
+    """What went wrong, by the first line that is marked as an error; those after it tell how to ask Maven for more."""
+    marked = _MARKED.search(said)
+    line = marked[1] if marked else " ".join(said.split())
+    if found := _MISSING.search(line):
+        name, version, registry = found.groups()
+        mend = "name a version that is there with --version, such as 3.4.2, or another registry in ~/.m2/settings.xml"
+        return HadoopError(f"Maven finds no Hadoop {version} at {registry} ({name} is missing)", remedy=mend)
+    if found := _NOT_FETCHED.search(line):
+        registry, reason = found.groups()
+        mend = "try again when that registry answers, or name another in ~/.m2/settings.xml"
+        return HadoopError(f"Maven cannot fetch Hadoop's jars from {registry} ({reason})", remedy=mend)
+    return HadoopError(f"Maven cannot fetch Hadoop's jars ({line[-_TOLD:]})")
 
 
 @contextmanager

@@ -130,6 +130,30 @@ def test_jars_of_another_version_take_the_place_of_nothing(tmp_path: Path, monke
     assert nodewise(*words).stdout == f"{tmp_path / 'lib'} is there already\n"
 
 
+@pytest.mark.parametrize("registry", ["here", "none"])
+def test_a_version_that_cannot_be_had_is_named_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: str
+) -> None:
+    """Maven's registry is what Maven has fetched for this machine before, or a port where nobody listens."""
+    url = (Path.home() / ".m2/repository").as_uri() if registry == "here" else "http://127.0.0.1:1/maven2"
+    mirror = f"<mirror><id>central</id><mirrorOf>*</mirrorOf><url>{url}</url></mirror>"
+    (tmp_path / ".m2").mkdir()
+    (tmp_path / ".m2/settings.xml").write_text(f"<settings><mirrors>{mirror}</mirrors></settings>")
+    monkeypatch.setenv("MAVEN_OPTS", f"-Duser.home={tmp_path}")
+    into = tmp_path / "hadoop"
+    said = {
+        "here": f"Maven finds no Hadoop 3.9.9 at {url} (hadoop-common is missing): name a version that is there with "
+        "--version, such as 3.4.2, or another registry in ~/.m2/settings.xml",
+        "none": f"Maven cannot fetch Hadoop's jars from {url} (Connect to 127.0.0.1:1 [/127.0.0.1] failed: Connection "
+        "refused): try again when that registry answers, or name another in ~/.m2/settings.xml",
+    }
+
+    for _ in range(2):
+        done = nodewise("setup", "hadoop", "--version", "3.9.9", "--into", str(into))
+        assert (done.returncode, done.stderr) == (1, f"Error: {said[registry]}\n")
+    assert list(into.iterdir()) == []
+
+
 def test_another_python_is_refused(installed: Environment, tmp_path: Path) -> None:
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\necho 3 12\n")
