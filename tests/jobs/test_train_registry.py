@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden
 from infosvc.wire.records import Kind, Producer, Role
@@ -278,6 +279,32 @@ def test_the_next_attempt_knows_the_changes_and_notes_none_twice(service: InfoCl
     write(service, "free", a=0.1, b=0.5)
     tell(scene, 60, OTHER)
     assert reason(scene) == "free of a fell from 0.5 to 0.1"
+
+
+def test_a_change_shortly_before_the_end_is_in_the_journal_while_members_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "SETTLE_SECONDS", 3600.0)
+    scene = begin(AWAY)
+    tell(scene, 1, ALIKE)
+    scene.tell(STEPS, Doing.DONE)
+
+    kept = until(lambda: [record.body["changes"] for record in scene.journal if record.kind == registry.SHARES])
+    assert [change["shares"] for change in kept[0]] == [ALIKE]
+
+
+def test_a_change_that_the_journal_does_not_take_is_told_and_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(record: object) -> None:
+        raise HadoopError("the journal is closed")
+
+    scene = begin(AWAY)
+    monkeypatch.setattr(scene, "append", refuse)
+    capsys.readouterr()
+    tell(scene, 1, ALIKE)
+
+    said = until(lambda: capsys.readouterr().out)
+    assert said.rstrip() == "not in the journal: 1 change of shares (the journal is closed)"
+    assert [one["shares"] for one in changes(scene)] == [ALIKE]
 
 
 def member(samples: int, since: int = 0, batch: int = BATCH) -> Member:

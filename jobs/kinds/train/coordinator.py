@@ -252,6 +252,7 @@ class Train(Coordinator):
                 done |= {"steps_in_all": self._leader.steps_in_all, "is_stopped": self._leader.is_stopped}
                 self._attempt.journal.append(Record(DONE, done))
                 self._done, self._ended = done, ended
+                self._registry.hurry()
 
     def _note_stored(self) -> None:
         """A checkpoint counts once HDFS has it: the disk of a member that wrote it may be gone with its node."""

@@ -12,6 +12,7 @@ from jobs.application.journal import Record
 from jobs.kinds.train.loss_curve import LossCurve
 from jobs.kinds.train.news import History
 from jobs.kinds.train.registry.registry import Registry
+from jobs.reports.texts import count_text
 from learning.lead.leader import Member
 
 LOSS = "loss"
@@ -62,7 +63,7 @@ class PageSection:
         try:
             self._attempt.journal.append(Record(LOSS, {"points": new}))
         except HadoopError as error:  # another attempt leads: this one knows it still
-            print(f"{len(new)} points of the loss are not in the journal: {error}", flush=True)
+            print(f"not in the journal: {count_text(len(new), 'points')} of the loss ({error})", flush=True)
 
     def losses(self) -> list[list[float]]:
         """The loss curve, [steps, loss] by steps."""

@@ -19,6 +19,7 @@ from jobs.division import speed_history
 from jobs.kinds.train.registry.share_history import MOST_CHANGES, ShareHistory, from_body, to_body
 from jobs.kinds.train.registry.speeds import first_values, learned
 from jobs.kinds.train.registry.values import Values
+from jobs.reports.texts import count_text
 from learning.lead.leader import Member
 from locality.training.explaining import ShareChange, find_node, known_reason
 
@@ -90,10 +91,14 @@ class Registry:
             self._written_at = now
             self._write(learned(work()))
 
+    def hurry(self) -> None:
+        """Explain changes at once from now on, while the journal still takes them: no more values will follow."""
+        self._is_last.set()
+
     def finish(self, told: Mapping[str, Member], work: Work) -> None:
         """Explain and write what there is, as far as that is possible in a few seconds."""
         self._history.measure(told)
-        self._is_last.set()
+        self.hurry()
         if self._waiting:
             self._explaining = self.aside.do(self._explain)
         _wait(self._explaining)
@@ -125,7 +130,7 @@ class Registry:
         try:
             self._attempt.journal.append(Record(SHARES, {"changes": [to_body(one) for one in told]}))
         except HadoopError as error:  # another attempt leads, or all is done: this one knows it still
-            print(f"{len(told)} changes of shares are not in the journal: {error}", flush=True)
+            print(f"not in the journal: {count_text(len(told), 'changes')} of shares ({error})", flush=True)
 
     def _reason(self, before: ShareChange | None, now: ShareChange) -> str:
         if known := known_reason(before, now, self.judged_by):
