@@ -25,6 +25,7 @@ from hadoop.rest.pages import NotKnown, Pages
 from hadoop.rest.resourcemanager import ResourceManager
 from hadoop.rest.webhdfs import WebHdfs
 from hadoop.rest.webhdfs_writing import WritableHdfs
+from infosvc.wire.kerberos import gssapi
 from jobs.commands import options
 from tests.hadoop.hadoop_pages import Asked, Daemon, Hdfs, Said, say
 from tests.in_process import nodewise
@@ -58,7 +59,7 @@ def nobody(realm: Realm, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, text)
     for name in ("KRB5_CLIENT_KTNAME", "NODEWISE_KEYTAB", "NODEWISE_PRINCIPAL", "HADOOP_TOKEN_FILE_LOCATION"):
         monkeypatch.delenv(name, raising=False)
-    spnego._load.cache_clear()
+    spnego._take_keytab.cache_clear()
 
 
 def log_in(realm: Realm, folder: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
@@ -261,9 +262,16 @@ def test_an_expired_ticket_is_none(realm: Realm, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.usefixtures("nobody")
 def test_a_machine_without_the_library_is_told_what_brings_it(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spnego, "LIBRARY", "libnothing.so.1")
-    with pytest.raises(NoTicket, match=r"libnothing.*: `apt-get install libgssapi-krb5-2`"):
+    monkeypatch.setattr(gssapi, "LIBRARY", "libnothing.so.1")
+    gssapi.load.cache_clear()
+    with pytest.raises(NoTicket) as pages:
         Pages("NameNode", start(name_caller).address).ask("/jmx")
+    done = nodewise("login", "--url", "http://127.0.0.1:1")
+
+    reason = "libnothing.so.1: cannot open shared object file: No such file or directory"
+    ends = f"want a ticket of Kerberos, and libnothing.so.1 is not there ({reason}): `apt-get install libgssapi-krb5-2`"
+    assert str(pages.value) == f"the pages of Hadoop on 127.0.0.1 {ends}"
+    assert done.stderr == f"Error: log-ins at the service on 127.0.0.1 {ends}\n"
 
 
 @pytest.mark.usefixtures("alice")

@@ -26,6 +26,7 @@ from infosvc.access import ticket_token
 from infosvc.access.tickets import LARGEST, find_user
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, NotFound, Unauthorized
+from infosvc.wire.kerberos import gssapi
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from tests.in_process import nodewise
@@ -141,7 +142,7 @@ def nobody(kerberos: Kerberos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("KRB5RCACHEDIR", str(tmp_path))
     for name in ("KRB5_CLIENT_KTNAME", "NODEWISE_KEYTAB", "NODEWISE_PRINCIPAL", "NODEWISE_TOKEN_FILE", "NODEWISE_URL"):
         monkeypatch.delenv(name, raising=False)
-    spnego._load.cache_clear()
+    spnego._take_keytab.cache_clear()
 
 
 @pytest.fixture
@@ -427,3 +428,14 @@ def test_a_keytab_that_is_no_use_is_refused_at_the_start(
     assert words in done.stderr
     assert "chmod" in done.stderr or "with the key of HTTP/HOST" in done.stderr
     assert not (tmp_path / "service").exists()
+
+
+def test_a_service_whose_machine_has_no_kerberos_says_what_brings_it(
+    tmp_path: Path, kerberos: Kerberos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gssapi, "LIBRARY", "libnothing.so.1")
+    gssapi.load.cache_clear()
+    done = nodewise("--home", str(tmp_path), "serve", "--port", "0", "--spnego-keytab", str(kerberos.keytab))
+
+    assert done.stderr.startswith("Error: tickets of Kerberos want libnothing.so.1, which is not there (")
+    assert done.stderr.endswith("): `apt-get install libgssapi-krb5-2`\n")

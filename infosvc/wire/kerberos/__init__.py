@@ -1,0 +1,1 @@
+"""Tickets of Kerberos, for who shows them and for who believes them."""
