@@ -226,13 +226,14 @@ def test_a_layer_that_hdfs_brings_a_part_of_can_be_asked_for_again(hdfs: FileSys
             raise HadoopError("the DataNode is away")
         yield LAYERS[0][offset + 1_000_000 :]
 
-    configuration = configuration_of(LAYERS[:1])
-    with PullServer({NAME: PulledImage(configuration, [len(LAYERS[0])], read)}) as server:
+    configuration, said = configuration_of(LAYERS[:1]), list[str]()
+    with PullServer({NAME: PulledImage(configuration, [len(LAYERS[0])], read)}, say=said.append) as server:
         with pytest.raises(http.client.IncompleteRead) as cut:
             ask(server, blob(LAYERS[0]))
         got = cut.value.partial
         got += ask(server, blob(LAYERS[0]), Range=f"bytes={len(got)}-")[2]
     assert (got, tries, server.damaged) == (LAYERS[0], [0, 1_000_000], {})
+    assert said == ["the DataNode is away"]
 
 
 def test_an_image_is_served_under_a_name_of_its_own_while_the_block_runs(hdfs: FileSystem) -> None:

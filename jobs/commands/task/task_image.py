@@ -128,7 +128,8 @@ def serve(home: Path, /, port: int, **hadoop: Any) -> None:
     """Let Docker on this machine pull images from HDFS, until Ctrl-C; print what to pull.
 
     It serves those that are there when it starts. Tasks need none of this: their runners serve their images. It listens
-    on 127.0.0.1, where every user of this machine can read the images.
+    on 127.0.0.1, where every user of this machine can read the images. It says what HDFS does not bring, of which
+    Docker only sees that it ends too early.
 
     \b
     Example:
@@ -149,7 +150,7 @@ def serve(home: Path, /, port: int, **hadoop: Any) -> None:
 
 def _listening(images: Mapping[str, PulledImage], port: int) -> PullServer:
     try:
-        return PullServer(images, port)
+        return PullServer(images, port, lambda why: click.echo(plain(why), err=True))
     except OSError as error:
         raise JobError(
             f"port {port} of 127.0.0.1 cannot be had: {error.strerror}", remedy="name another by --port"

@@ -62,10 +62,14 @@ class PullServer:
     damaged    what was found out of a layer, by its digest
     failed     what HDFS said of a layer that it did not bring, by its digest
     asked      the digests of the layers that somebody has asked for
+    say        hears each time why a layer did not go out whole, of which its reader learns nothing
     """
 
-    def __init__(self, images: Mapping[str, PulledImage], port: int = 0) -> None:
+    def __init__(
+        self, images: Mapping[str, PulledImage], port: int = 0, say: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.images = dict(images)
+        self.say = say
         self.damaged: dict[str, str] = {}
         self.failed: dict[str, str] = {}
         self.asked: set[str] = set()
@@ -155,10 +159,14 @@ class _Handler(Handler):
             self._send_pieces(image.read(digest, offset), size - offset)
         except Damaged as error:
             self._owner.damaged[digest] = str(error)
-            self.close_connection = True  # with too few bytes: nobody takes that for the layer
+            self._cut_off(error)  # with too few bytes: nobody takes that for the layer
         except HadoopError as error:
             self._owner.failed[digest] = str(error)
-            self.close_connection = True  # Docker asks again, for what it lacks
+            self._cut_off(error)  # Docker asks again, for what it lacks
+
+    def _cut_off(self, why: Exception) -> None:
+        self._owner.say(str(why))
+        self.close_connection = True
 
     def _send_pieces(self, pieces: Iterator[bytes], size: int) -> None:
         for piece in pieces:
