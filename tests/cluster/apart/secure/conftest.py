@@ -5,12 +5,14 @@ Its tokens are good for a minute. Modules come in the order of their names: the 
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,6 @@ from jobs.images.datasets import make
 from tests.cluster.apart.secure.place import (
     CAPABILITY,
     LOADED,
-    NO_TICKET,
     OUTLIVING,
     PICTURES,
     ROOT,
@@ -31,7 +32,7 @@ from tests.cluster.apart.secure.place import (
     Place,
 )
 from tests.cluster.hadoop_scripts import Scripts, scripts_of
-from tests.cluster.site import ANSWER_SECONDS, until
+from tests.cluster.site import ANSWER_SECONDS, succeed, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
 
@@ -71,14 +72,21 @@ def service(place: Place) -> Iterator[Place]:
     """A service that submits tasks and reads Hadoop by alice's keytab, and has judged the nodes alike."""
     home, host = str(place.cluster.home), place.cluster.master
     serve = [sys.executable, "-m", "nodewise", "--home", home, "serve", "--submit", "--host", host]
-    shown = NO_TICKET | {"NODEWISE_KEYTAB": str(place.cluster.realm.keytab("alice"))}
-    process = subprocess.Popen(serve, cwd=ROOT, env=place.variables() | shown, stdout=subprocess.DEVNULL)
+    variables = place.variables() | place.by_keytab()
+    process = subprocess.Popen(serve, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL)
     try:
         _judge(place)
         yield place
     finally:
         process.terminate()  # its submitter ends with it
         process.wait(60)
+
+
+@pytest.fixture(scope="package")
+def made(place: Place) -> Any:
+    """An environment, `plain@1`, that alice makes with her ticket."""
+    packages = ("--package", "packaging==26.4", "--package", "hdfs-native==0.14.7")
+    return json.loads(succeed(place.nodewise("env", "make", "plain", "--version", "1", *packages, "--json")))
 
 
 @pytest.fixture(scope="package")

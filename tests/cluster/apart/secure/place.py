@@ -67,6 +67,10 @@ class Place:
         told = {"PATH": path, "PYTHONPATH": str(ROOT), "NODEWISE_URL": self.url}
         return kept | variables.of(self.cluster, user) | told
 
+    def by_keytab(self, user: str = "alice") -> dict[str, str]:
+        """What a command of a user's has to be told who has a keytab and no ticket."""
+        return NO_TICKET | {"NODEWISE_KEYTAB": str(self.cluster.realm.keytab(user))}
+
     def script_variables(self) -> dict[str, str]:
         """Those of scripts that run beside Hadoop's client as alice."""
         told = variables.of(self.cluster, "alice").items()
@@ -119,6 +123,11 @@ class Place:
         (self.folder / "use").write_text(USE)
         (self.folder / "use").chmod(0o755)
         return self.start("job", "run", "--memory", "256", "--wait", "--json", "--", "./use", str(copy), str(seconds))
+
+    def run_task(self, *words: str) -> str:
+        """What a task of alice's has printed, once it has succeeded."""
+        task_id, *_ = succeed(self.nodewise("task", "submit", "--memory", "256", "--wait", *words)).split()
+        return succeed(self.nodewise("task", "logs", task_id))
 
     def jobs(self) -> dict[str, str]:
         """The tags of each job that YARN knows, by its number."""

@@ -36,6 +36,10 @@ found = (token.renew(conf) - now) / 1000
 OWNERS = f"""{_START}
 found = sorted({{str(one.getOwner()) for one in FileSystem().java.listStatus(path(target))}})
 """
+PERMIT = f"""{_START}
+FileSystem().java.setPermission(path(place), java("org.apache.hadoop.fs.permission.FsPermission")(mode))
+found = None
+"""
 # One listing for the whole process, as a master has it: its first call is before the failover, its last one behind it.
 PAGES = f"""{_START}
 from hadoop.client.listing import Listing

@@ -41,9 +41,8 @@ def test_nobody_is_somebody_else(place: Place) -> None:
 
 
 def test_a_ticket_or_a_keytab_is_enough_to_classify_every_picture(service: Place, alice: Scripts) -> None:
-    keytab = {"NODEWISE_KEYTAB": str(service.cluster.realm.keytab("alice"))}
     by_ticket = service.start_classifying("hdfs:///user/alice/by_ticket")
-    by_keytab = service.start_classifying("hdfs:///user/alice/by_keytab", **NO_TICKET, **keytab)
+    by_keytab = service.start_classifying("hdfs:///user/alice/by_keytab", **service.by_keytab())
 
     for command in (by_ticket, by_keytab):
         report = command.report()
