@@ -90,7 +90,8 @@ def wait_until_up(each: Machine) -> None:
     """Until systemd has started all it wants to and sshd lets the operator in."""
     docker("exec", each.name, "sh", "-c", "until [ -S /run/systemd/private ]; do sleep 0.1; done", timeout=60)
     docker("exec", each.name, "sh", "-c", "systemctl is-system-running --wait || true", timeout=180)
-    call(["ssh", "-F", keys.CONFIG, each.name, "true"], 60)
+    # systemd may say so before sshd listens, when it was just killed with all else.
+    call(["ssh", "-F", keys.CONFIG, "-o", "ConnectionAttempts=60", each.name, "true"], 120)
 
 
 def limit(name: str, cpus: float) -> None:
