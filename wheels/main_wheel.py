@@ -17,6 +17,7 @@ FOLDER = "nodewise_rooms"
 BESIDE = (
     "hadoop/pom.xml",
     "requirements/worker.txt",
+    "requirements/worker-onnx.txt",
     "requirements/hadoop.sha256",
     "ansible/roles/hadoop/templates/**/*.j2",
     "yarn-plugin/target/nodewise-yarn-*.jar",

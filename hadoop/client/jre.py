@@ -12,8 +12,9 @@ from pathlib import Path
 from hadoop.errors import HadoopError
 
 JVMS = Path("/usr/lib/jvm")
-JAVA_VERSION = 17
-# Hadoop and its libraries reach into the JDK, which Java 17 allows only where it is named.
+JAVA_VERSIONS = (17, 21)
+"""What Hadoop runs on, the one it is tested with most first."""
+# Hadoop and its libraries reach into the JDK, which Java allows only where it is named.
 OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in (
@@ -22,42 +23,47 @@ OPENS = tuple(
     )
 )  # fmt: skip
 
-_INSTALL = "`apt-get install openjdk-17-jre-headless`"
+_NEEDED = " or ".join(map(str, JAVA_VERSIONS))
+_INSTALL = " or ".join(f"`apt-get install openjdk-{version}-jre-headless`" for version in JAVA_VERSIONS)
 _RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)[^"]*"')
 
 
 def find_java(java_home: str | None, jvms: Path = JVMS) -> Path:
-    """Find the java program of version 17: that of JAVA_HOME if it is set, else of PATH, else of Debian's place.
+    """Find the java program: that of JAVA_HOME if it is set, else the first version of PATH or of Debian's place.
 
     HadoopError says what is missing, or which version was found instead.
     """
     if java_home:
         return _check_version(Path(java_home) / "bin" / "java", f"JAVA_HOME={java_home}")
-    debian = sorted(jvms.glob(f"java-{JAVA_VERSION}-openjdk*/bin/java"))
     on_path = shutil.which("java")
-    if on_path and (not debian or _version(Path(on_path)) == JAVA_VERSION):
-        return _check_version(Path(on_path).resolve(), on_path)
-    if not debian:
-        raise HadoopError("Java is missing", remedy=f"Hadoop needs Java {JAVA_VERSION}, install it with {_INSTALL}")
-    return _check_version(debian[0], str(debian[0]))
+    found = read_version(Path(on_path)) if on_path else None
+    for version in JAVA_VERSIONS:
+        if on_path and found == version:
+            return Path(on_path).resolve()
+        if debian := sorted(jvms.glob(f"java-{version}-openjdk*/bin/java")):
+            return _check_version(debian[0], str(debian[0]))
+    if on_path:
+        return _check_version(Path(on_path), on_path)
+    raise HadoopError("Java is missing", remedy=f"Hadoop needs Java {_NEEDED}, install it with {_INSTALL}")
 
 
 def _check_version(java: Path, origin: str) -> Path:
     if not os.access(java, os.X_OK):
         raise HadoopError(
-            f"{origin} has no bin/java", remedy=f"point JAVA_HOME at Java {JAVA_VERSION}, or unset it after {_INSTALL}"
+            f"{origin} has no bin/java", remedy=f"point JAVA_HOME at Java {_NEEDED}, or unset it after {_INSTALL}"
         )
-    version = _version(java)
-    if version != JAVA_VERSION:
+    version = read_version(java)
+    if version not in JAVA_VERSIONS:
         raise HadoopError(
-            f"{origin} is Java {version or 'of no known version'}, and Hadoop needs Java {JAVA_VERSION}",
+            f"{origin} is Java {version or 'of no known version'}, and Hadoop needs Java {_NEEDED}",
             remedy=f"install it with {_INSTALL} and point JAVA_HOME at it",
         )
     return java
 
 
-def _version(java: Path) -> int | None:
+def read_version(java: Path) -> int | None:
+    """The major version of a java program; None when it is not known."""
     with suppress(OSError):  # most installations have this file, which is read sooner than Java starts
         if found := _RELEASE.search((java.resolve().parent.parent / "release").read_text(errors="replace")):
             return int(found[1])

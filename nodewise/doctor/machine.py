@@ -14,17 +14,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from hadoop.client.jars import JARS, check_jars
-from hadoop.client.jre import JAVA_VERSION, find_java
+from hadoop.client.jre import find_java, read_version
 from hadoop.errors import HadoopError
 from hadoop.installation import ROOT, Part, remedy
 from hadoop.local.lifecycle import MIN_FREE_BYTES
 from hadoop.local.preflight import STUCK_BYTES
 from jobs.application.package import NO_PYTHON
 from nodewise.doctor.finding import PATIENCE_SECONDS, Finding, Problem, fail, ok, skip, warn
+from nodewise.setup.workers_python import PYTHONS
 
 OLDEST_PYTHON = (3, 11)
-# MXNet needs NumPy 1.23, which exists for no later one.
-WORKER_PYTHON = (3, 11)
 
 _POM = ROOT / "hadoop" / "pom.xml"
 _JAR = re.compile(r"hadoop-(?:common|hdfs|hdfs-client|yarn-(?:api|client|common|server-[a-z]+))-(\d+(?:\.\d+)+)\.jar")
@@ -97,10 +96,12 @@ def worker_python(program: Path, found: tuple[int, int] | Problem | None, elsewh
     if found is None:
         mend = f"{remedy(Part.WORKER)}, or name one with --worker-python (NODEWISE_WORKER_PYTHON)"
         return fail(name, f"there is no {program}, which jobs start in containers", mend)
-    if found != WORKER_PYTHON:
-        mend = f"{remedy(Part.WORKER)}, or name one of Python {_join_dots(WORKER_PYTHON)} with --worker-python"
+    with_mxnet = PYTHONS[0]
+    if found not in PYTHONS:
+        mend = f"{remedy(Part.WORKER)}, or name one of Python {_join_dots(with_mxnet)} with --worker-python"
         return fail(name, f"{program} is Python {_join_dots(found)}, which the engines do not run on", mend)
-    return ok(name, f"Python {_join_dots(found)} ({program})")
+    told = "" if found == with_mxnet else f", for the engine onnx: mxnet needs Python {_join_dots(with_mxnet)}"
+    return ok(name, f"Python {_join_dots(found)} ({program}){told}")
 
 
 def read_java() -> Path:
@@ -110,7 +111,9 @@ def read_java() -> Path:
 
 def java(found: Path | Problem) -> Finding:
     """Whether there is the Java that Hadoop needs."""
-    return found.as_finding("java") if isinstance(found, Problem) else ok("java", f"Java {JAVA_VERSION} ({found})")
+    if isinstance(found, Problem):
+        return found.as_finding("java")
+    return ok("java", f"Java {read_version(found) or 'of no known version'} ({found})")
 
 
 def read_jars(folder: Path) -> Jars:

@@ -40,27 +40,31 @@ def setup() -> None:
     "--python",
     "program",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A Python 3.11  [default: the first on this machine].",
+    help="A Python 3.11, with --onnx 3.11 to 3.13  [default: the first on this machine].",
 )
+@click.option("--onnx", "only_onnx", is_flag=True, help="Without MXNet, for machines that have no Python 3.11.")
 @click.option("--torch", is_flag=True, help="With Debian's PyTorch, for training: apt-get install python3-torch.")
-def worker(program: Path | None, torch: bool) -> None:
+def worker(program: Path | None, only_onnx: bool, torch: bool) -> None:
     """Make the environment of the workers: MXNet and ONNX Runtime, in the versions and with the hashes of the wheel.
 
-    It fetches about 300 MB from the package index that pip uses, and takes a minute or two.
+    It fetches about 300 MB from the package index that pip uses, and takes a minute or two. With --onnx it is made
+    without MXNet, with Python 3.11 to 3.13, for jobs with --engine onnx.
 
     \b
     Example:
       nodewise setup worker
       nodewise setup worker --python /usr/bin/python3.11 --torch
+      nodewise setup worker --onnx
     """
     _refuse_elsewhere(Part.WORKER)
-    folder, lock = worker_environment(), ROOT / "requirements" / "worker.txt"
+    folder, lock = worker_environment(), ROOT / "requirements" / ("worker-onnx.txt" if only_onnx else "worker.txt")
+    engines = workers_python.ONNX if only_onnx else workers_python.ENGINES
     if workers_python.is_made_of(folder, lock):
         click.echo(f"{folder} is there already")
     else:
-        found = workers_python.find(program)
+        found = workers_python.find(program, only_onnx)
         with _step(f"Python environment {folder}, with {found}"):
-            workers_python.make(folder, found, lock, workers_python.ENGINES)
+            workers_python.make(folder, found, lock, engines)
     if torch:
         with _step(f"Debian's PyTorch, linked into {folder}"):
             workers_python.link_torch(folder)

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from jobs.errors import JobError
 
-VERSION = (3, 11)
-"""MXNet needs NumPy 1.23, which exists for no later Python."""
-ENGINES = ("mxnet", "onnxruntime", "cv2", "pyarrow", "hdfs_native")
+PYTHONS = ((3, 11), (3, 12), (3, 13))
+"""The versions that ONNX Runtime works on. On the first MXNet does, too: its NumPy, 1.23, exists for no later one."""
+ONNX = ("onnxruntime", "cv2", "pyarrow", "hdfs_native")
+ENGINES = ("mxnet", *ONNX)
 """What a worker imports, which proves that the libraries of this machine are there, too."""
 _CANDIDATES = ("python3.11", "python3", "/usr/bin/python3.11")
+_CANDIDATES_FOR_ONNX = ("python3", "/usr/bin/python3", "python3.13", "python3.12", "python3.11")
 _DEBIAN = Path("/usr/lib/python3/dist-packages")
 _TORCH = ("torch", "torchgen", "functorch", "typing_extensions.py")
 """Of Debian's packages only these, as the environment has a NumPy of its own."""
@@ -24,18 +26,22 @@ _TOLD = 1500
 """Characters from the end of what pip has said."""
 
 
-def find(program: Path | None) -> Path:
+def find(program: Path | None, only_onnx: bool = False) -> Path:
     """The Python to make it with: `program`, or the first that is here; JobError when it is of another version."""
-    wanted = ".".join(map(str, VERSION))
-    mend = f"install one (`apt-get install python{wanted}`, `uv python install {wanted}`), or name it with --python"
+    versions = PYTHONS if only_onnx else PYTHONS[:1]
+    first, last = (".".join(map(str, version)) for version in (versions[0], versions[-1]))
+    wanted = f"Python {first} to {last}" if only_onnx else f"Python {first}, which MXNet needs"
+    mend = f"install one (`apt-get install python{last}`, `uv python install {last}`), or name it with --python"
+    if not only_onnx:
+        mend += ", or leave MXNet out with --onnx"
     if program is not None:
-        if not _is_right(str(program)):
-            raise JobError(f"{program} is not a Python {wanted}, which MXNet needs", remedy=mend)
+        if not _is_one_of(versions, str(program)):
+            raise JobError(f"{program} is not a {wanted}", remedy=mend)
         return program
-    for candidate in _CANDIDATES:
-        if (path := shutil.which(candidate)) and _is_right(path):
+    for candidate in _CANDIDATES_FOR_ONNX if only_onnx else _CANDIDATES:
+        if (path := shutil.which(candidate)) and _is_one_of(versions, path):
             return Path(path)
-    raise JobError(f"this machine has no Python {wanted}, which MXNet needs", remedy=mend)
+    raise JobError(f"this machine has no {wanted}", remedy=mend)
 
 
 def make(folder: Path, python: Path, lock: Path, modules: Sequence[str]) -> None:
@@ -82,12 +88,12 @@ def _failure(folder: Path, modules: Sequence[str]) -> str:
     return (ran.stderr.strip().splitlines() or ["it said nothing"])[-1] if ran.returncode else ""
 
 
-def _is_right(program: str) -> bool:
+def _is_one_of(versions: Sequence[tuple[int, int]], program: str) -> bool:
     try:
         said = subprocess.run([program, "-c", _ASK], capture_output=True, text=True, check=False).stdout
     except OSError:
         return False
-    return said.split() == [str(number) for number in VERSION]
+    return said.split() in [[str(number) for number in version] for version in versions]
 
 
 def _call(argv: Sequence[str | Path], refusal: str) -> None:

@@ -52,6 +52,18 @@ def test_debians_java_17_is_found_behind_a_newer_one_on_the_path(
     assert jre.find_java(None, jvms=tmp_path / "jvm") == right / "bin" / "java"
 
 
+def test_java_21_is_taken_where_there_is_no_17(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Debian 13, whose newest Java may be before it on the path."""
+    newest = _fake_java(tmp_path / "newest", "25.0.1")
+    right = _fake_java(tmp_path / "jvm" / "java-21-openjdk-amd64", "21.0.1")
+    monkeypatch.setenv("PATH", f"{newest}/bin:/usr/bin:/bin")
+    assert jre.find_java(None, jvms=tmp_path / "jvm") == right / "bin" / "java"
+    with pytest.raises(HadoopError, match=r"is Java 25, and Hadoop needs Java 17 or 21"):
+        jre.find_java(None, jvms=tmp_path)
+    monkeypatch.setenv("PATH", f"{right}/bin:/usr/bin:/bin")
+    assert jre.find_java(None, jvms=tmp_path) == right / "bin" / "java"
+
+
 @pytest.mark.parametrize(
     ("text", "version"),
     [

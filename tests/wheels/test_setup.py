@@ -165,8 +165,26 @@ def test_another_python_is_refused(installed: Environment, tmp_path: Path) -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(tmp_path / "none"))
         patch.setattr(workers_python, "_CANDIDATES", ("python3", "python3.11"))
-        with pytest.raises(JobError, match=r"this machine has no Python 3\.11, which MXNet needs: install one"):
+        with pytest.raises(JobError, match=r"has no Python 3\.11, which MXNet needs: install one .* --onnx"):
             workers_python.find(None)
+
+
+def test_without_mxnet_a_later_python_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def python(name: str, minor: int) -> Path:
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho 3 {minor}\n")
+        program.chmod(0o755)
+        return program
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(workers_python, "_CANDIDATES_FOR_ONNX", ("python3", "python3.13"))
+    newest, right = python("python3", 14), python("python3.13", 13)
+    assert workers_python.find(None, only_onnx=True) == workers_python.find(right, only_onnx=True) == right
+    with pytest.raises(JobError, match=r"python3 is not a Python 3\.11 to 3\.13: install one"):
+        workers_python.find(newest, only_onnx=True)
+    right.unlink()
+    with pytest.raises(JobError, match=r"this machine has no Python 3\.11 to 3\.13: install one"):
+        workers_python.find(None, only_onnx=True)
 
 
 def test_the_workers_environment_is_made_of_its_lock_alone(

@@ -30,7 +30,7 @@ def test_the_wheel_has_every_file_of_the_rooms_in_one_folder(wheels: Wheels) -> 
     templates = [str(file.relative_to(ROOT)) for file in (ROOT / "ansible/roles/hadoop/templates").glob("*.j2")]
     made = [f"infosvc/web/vendor/{name}" for name in ("uPlot.esm.js", "uPlot.min.css", "LICENSE")]
     plugin = ["yarn-plugin/target/nodewise-yarn-0.1.0.jar", "yarn-plugin/attributes/node_attributes.py"]
-    locks = ["requirements/worker.txt", "requirements/hadoop.sha256"]
+    locks = ["requirements/worker.txt", "requirements/worker-onnx.txt", "requirements/hadoop.sha256"]
     wanted = [*listed.split(), *templates, *made, *plugin, *locks]
 
     assert [name for name in wanted if (ROOT / name).is_file() and f"nodewise_rooms/{name}" not in found] == []
