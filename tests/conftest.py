@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "ansible")]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """--long asks for all that a usual run keeps within a budget."""
     parser.addoption(
-        "--long", action="store_true", help="Make all generated calls, and try other Hadoops: half an hour."
+        "--long", action="store_true", help="Make all generated calls, and try other Hadoops and machines: an hour."
     )
 
 
