@@ -311,6 +311,7 @@ def test_ctrl_c_and_k_take_the_job_and_its_token_away(site: Site, doomed: Callab
     ours, theirs = pty.openpty()
     try:
         work = doomed("/out/interrupted", theirs)
+        read(ours, " of 40")  # the command follows it, which may begin some time after the job does
         (made,) = [token for token in site.client().tokens() if token.name == f"job {work.job_id}"]
         assert made.revoked_at is None
 
