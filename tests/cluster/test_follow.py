@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.request import urlopen
 
@@ -35,6 +35,27 @@ MANY = 160
 """So many images that hardly ever a node has done its part before its processes are found and stopped."""
 MOST_TRIES = 5
 PREFIXED = re.compile(r"(\S+) (master|worker) [|!-]")
+
+
+class Screen:
+    """A terminal that is read all the time: a command waits for ever to write what nobody reads."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = pty.openpty()
+        self.text = ""
+        self._reading = Thread(target=self._read)
+        self._reading.start()
+
+    def close(self) -> None:
+        """Once no command has it any more."""
+        os.close(self.theirs)
+        self._reading.join()
+        os.close(self.ours)
+
+    def _read(self) -> None:
+        with suppress(OSError):  # nobody has it any more
+            while part := os.read(self.ours, 4096):
+                self.text += part.decode(errors="replace")
 
 
 @dataclass
@@ -307,35 +328,28 @@ def test_a_running_job_that_is_killed_leaves_nothing(site: Site, doomed: Callabl
     assert f"Error: {work.job_id} killed" in work.client.err.read_text()
 
 
-def test_ctrl_c_and_k_take_the_job_and_its_token_away(site: Site, doomed: Callable[..., Work]) -> None:
-    ours, theirs = pty.openpty()
-    try:
-        work = doomed("/out/interrupted", theirs)
-        read(ours, " of 40")  # the command follows it, which may begin some time after the job does
-        (made,) = [token for token in site.client().tokens() if token.name == f"job {work.job_id}"]
-        assert made.revoked_at is None
+@pytest.fixture
+def screen() -> Iterator[Screen]:
+    made = Screen()
+    yield made
+    made.close()
 
-        work.client.process.send_signal(signal.SIGINT)
-        read(ours, "[c]ontinue")
-        os.write(ours, b"k\n")
-        read(ours, f"{work.job_id} killed")
-    finally:
-        os.close(theirs)
 
+def test_ctrl_c_and_k_take_the_job_and_its_token_away(site: Site, screen: Screen, doomed: Callable[..., Work]) -> None:
+    work = doomed("/out/interrupted", screen.theirs)
+    until(lambda: " of 40" in screen.text.rpartition(work.job_id)[2])  # it is followed, and not only begun
+    (made,) = [token for token in site.client().tokens() if token.name == f"job {work.job_id}"]
+    assert made.revoked_at is None
+
+    work.client.process.send_signal(signal.SIGINT)
+    until(lambda: "[c]ontinue" in screen.text)
+    os.write(screen.ours, b"k\n")
+
+    until(lambda: f"{work.job_id} killed" in screen.text)
     assert work.client.ended() == 130
-    os.close(ours)
     (revoked,) = [token for token in site.client().tokens() if token.token_id == made.token_id]
     assert revoked.revoked_at is not None
     until(lambda: not left(work))
-
-
-def read(terminal: int, words: str, seconds: float = 240) -> None:
-    """Read what a program writes on its terminal until `words` come."""
-    text, deadline = "", time.monotonic() + seconds
-    while words not in text:
-        assert time.monotonic() < deadline, text[-2000:]
-        if select.select([terminal], [], [], 0.2)[0]:
-            text += os.read(terminal, 4096).decode(errors="replace")
 
 
 def test_what_ended_jobs_left_behind_is_swept_when_the_next_one_is_submitted(site: Site) -> None:
