@@ -108,13 +108,13 @@ class Inside:
         return done.stdout
 
     def _words(self, text: str) -> list[str]:
-        entered = ["nsenter", "--target", str(self.process), "--mount", "--pid", "--net", "--root"]
+        words = ["nsenter", "--target", str(self.process), "--mount", "--pid", "--net", "--root"]
         told = [f"{name}={value}" for name, value in self.variables.items()]
-        return [*entered, "env", "-i", f"--chdir={HOME}", *told, "bash", "-euo", "pipefail", "-c", text]
+        return [*words, "env", "-i", f"--chdir={HOME}", *told, "bash", "-euo", "pipefail", "-c", text]
 
 
 @contextmanager
-def entered(root: Path, home: Path, brought: Mapping[Path, str], packages: Path | None = None) -> Iterator[Inside]:
+def enter(root: Path, home: Path, brought: Mapping[Path, str], packages: Path | None = None) -> Iterator[Inside]:
     """A running machine, with `home` as the home of its only user, root, and what is brought from here in other places.
 
     With a folder for what pip fetches, it reaches the package index, without one nobody else at all.

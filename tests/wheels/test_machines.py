@@ -19,7 +19,7 @@ from tests.cluster.small_network import PROGRAM
 from tests.recipes.pages import ROOT, block
 from tests.wheels.built import Wheels
 from tests.wheels.hadoop_home import JARS, lay_out
-from tests.wheels.machines import BOOKWORM, HOME, KEPT, MACHINES, Inside, Machine, entered, find_python, make_root
+from tests.wheels.machines import BOOKWORM, HOME, KEPT, MACHINES, Inside, Machine, enter, find_python, make_root
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -72,9 +72,9 @@ def installed(
     shutil.copy(wheels.main, home)
     packages = KEPT / "pip"
     packages.mkdir(exist_ok=True)
-    with entered(root, home, there, packages) as inside:
+    with enter(root, home, there, packages) as inside:
         install(machine, inside)
-    with entered(root, home, there) as inside:
+    with enter(root, home, there) as inside:
         made = Installed(machine, inside)
         begin(made)
         yield made
@@ -83,14 +83,14 @@ def installed(
 def pythons(machine: Machine) -> dict[Path, str]:
     """Those that are brought to it, each by where it is there."""
     if machine.is_brought:
-        return {brought(machine): str(brought(machine))}
+        return {find_brought(machine): str(find_brought(machine))}
     if not machine.mxnet.startswith("/opt"):
         return {}
     debian = make_root(BOOKWORM) / "usr"
     return {debian / name: f"/opt/python3.11/{name}" for name in ("bin/python3.11", "lib/python3.11")}
 
 
-def brought(machine: Machine) -> Path:
+def find_brought(machine: Machine) -> Path:
     """The folder of its Python, which is in the same place as here: there its own libraries are looked for."""
     found = find_python(machine.python)
     assert found
@@ -99,7 +99,7 @@ def brought(machine: Machine) -> Path:
 
 def install(machine: Machine, inside: Inside) -> None:
     """As the page says, and the workers' environment for ONNX; that of MXNet goes aside."""
-    python = brought(machine) / "bin" / f"python{machine.python}" if machine.is_brought else "python3"
+    python = find_brought(machine) / "bin" / f"python{machine.python}" if machine.is_brought else "python3"
     lines = block("install-wheel").replace("python3 -m", f"{python} -m").splitlines()
     inside.run("\n".join(line for line in lines if "doctor" not in line), 1800)
     if machine.mxnet:

@@ -83,7 +83,7 @@ def service(place: Place) -> Iterator[Place]:
 
 
 @pytest.fixture(scope="package")
-def made(place: Place) -> Any:
+def environment(place: Place) -> Any:
     """An environment, `plain@1`, that alice makes with her ticket."""
     packages = ("--package", "packaging==26.4", "--package", "hdfs-native==0.14.7")
     return json.loads(succeed(place.nodewise("env", "make", "plain", "--version", "1", *packages, "--json")))

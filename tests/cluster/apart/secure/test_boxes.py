@@ -62,7 +62,7 @@ def image(place: Place, docker: DockerHere, layer: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def image_of_environment(place: Place, docker: DockerHere, image: str, made: Any) -> str:
+def image_of_environment(place: Place, docker: DockerHere, image: str, environment: Any) -> str:
     """The id of an image that alice has made by her ticket, of an environment and the image below it; it is allowed."""
     added = succeed(place.nodewise("task", "image", "add", "--env", "plain@1", "--base", image))
     found = added.strip().partition("@")[2]

@@ -38,7 +38,9 @@ def test_a_task_runs_in_an_environment_that_is_published_by_keytab_or_ticket(ser
     assert has_tokens == "True", "which a task in a box of Docker has not"
 
 
-def test_members_read_hdfs_by_their_tokens_in_an_environment_that_nodes_fetch_ahead(service: Place, made: Any) -> None:
+def test_members_read_hdfs_by_their_tokens_in_an_environment_that_nodes_fetch_ahead(
+    service: Place, environment: Any
+) -> None:
     (service.folder / "read.py").write_text(READ)
     words = ("--members", "1", "--memory", "512", "--restarts", "0", "--output", "hdfs:///user/alice/read")
     line = ("train", "submit", "--json", *words, "--env", "plain@1", "--file", "read.py", "--", "python", "read.py")
