@@ -86,6 +86,12 @@ class Disk:
     def rename(self, source: str, target: str) -> None:
         (self.root / source).rename(self.root / target)
 
+    def holders(self, name: str) -> list[DataNode]:
+        """Those of a file that a thread may be about to make."""
+        while name not in self.nodes:
+            time.sleep(0.01)
+        return self.nodes[name]
+
 
 NODES = [DataNode(f"10.0.0.{n}", 9866, f"node{n}") for n in (1, 2, 3)]
 
@@ -131,7 +137,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr(segments_module, "AppendStream", DiskStream)
     monkeypatch.setattr(segments_module, "PAUSES", (0.0, 0.0))
     monkeypatch.setattr(segments_module, "SILENT_SECONDS", 60.0)  # a busy machine is silent for a while, too
-    monkeypatch.setattr(segments_module, "last_holders", lambda disk, path: disk.nodes[Path(path).name])
+    monkeypatch.setattr(segments_module, "last_holders", lambda disk, path: disk.holders(Path(path).name))
     monkeypatch.setattr(
         segments_module, "find_answering", lambda nodes: [node for node in nodes if node not in disk.silent]
     )
@@ -144,11 +150,16 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk.go_on.set()
     for journal in disk.journals:
         journal.close()
+    await_segments()
+    for file in disk.files:
+        file.close()
+
+
+def await_segments() -> None:
+    """Until what the journals left is closed and has its replicas: they do not wait for that."""
     for thread in threading.enumerate():
         if thread.name.startswith("segment"):
             thread.join(60)
-    for file in disk.files:
-        file.close()
 
 
 def opened(disk: Any, attempt: int) -> Journal:
@@ -208,7 +219,7 @@ def test_a_silent_node_does_not_hold_the_journal_up(disk: Disk, monkeypatch: pyt
     disk.silent = {NODES[1]}
 
     with monkeypatch.context() as patched:
-        patched.setattr(segments_module, "SILENT_SECONDS", 1.0)
+        patched.setattr(segments_module, "SILENT_SECONDS", 3.0)
         journal.append(*numbered(2))
     assert disk.nodes["000002"] == [NODES[0], NODES[2]]
     assert recorded(disk) == numbered(1, 2), "also while the first file still waits"
@@ -216,6 +227,7 @@ def test_a_silent_node_does_not_hold_the_journal_up(disk: Disk, monkeypatch: pyt
     journal.append(*numbered(3))
     disk.go_on.set()
     journal.close()
+    await_segments()
 
     assert disk.nodes["000003"] == NODES, "as many replicas as before, as soon as it may be that all nodes are back"
     assert disk.made_up == ["000002"], "those of what was written meanwhile"
@@ -230,7 +242,7 @@ def test_nodes_that_answer_but_keep_a_file_waiting_are_tried_one_fewer(
     disk.silent = {NODES[1]}
 
     with monkeypatch.context() as patched:
-        patched.setattr(segments_module, "SILENT_SECONDS", 0.2)
+        patched.setattr(segments_module, "SILENT_SECONDS", 3.0)
         journal.append(*numbered(1))
     journal.append(*numbered(2))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -52,7 +53,7 @@ def test_each_path_tells_when_it_was_published_and_goes_when_it_is_older_than_th
     service: InfoClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for now, path in ((10_000.7, "/a"), (11_000.0, "/b"), (11_900.0, "/c")):
-        monkeypatch.setattr("time.time", lambda now=now: now)
+        monkeypatch.setattr(publishing, "time", SimpleNamespace(time=lambda now=now: now))
         publishing.publish(service, path, [share("n1")], ["n1"], TTL_SECONDS)
 
     assert values(service) == {

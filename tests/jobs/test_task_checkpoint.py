@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -165,7 +166,7 @@ def test_the_last_is_kept_if_hdfs_comes_back_soon(start: Start, hdfs: Folder, mo
     def wait(_: float) -> None:
         hdfs.is_away = False
 
-    monkeypatch.setattr("jobs.kinds.task.checkpoint.time.sleep", wait)
+    monkeypatch.setattr(checkpoint, "time", SimpleNamespace(sleep=wait, monotonic=time.monotonic))
     made.close()
 
     assert hdfs.path("/ckpt/start-1/1/step").read_text() == "1"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -33,7 +35,7 @@ class Scripted:
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time passes between two looks."""
-    monkeypatch.setattr("nodewise.watch.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("nodewise.watch.time", SimpleNamespace(sleep=lambda _seconds: None, time=time.time))
 
 
 Command = Callable[..., click.Command]
