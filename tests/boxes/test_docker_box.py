@@ -148,7 +148,10 @@ def test_a_broker_that_is_killed_takes_the_box_along(
     until(lambda: len(broker_of(docker)) == 2)  # whoever looked for the image may not have ended yet
     follower, guard = broker_of(docker)
 
-    for one in {"broker": [follower], "guard": [guard], "both at once": [follower, guard]}[victim]:
+    victims = {"broker": [follower], "guard": [guard], "both at once": [follower, guard]}[victim]
+    for one in victims:
+        one.suspend()  # else the guard may end, its work done, before it is killed
+    for one in victims:
         one.kill()
 
     with pytest.raises(OSError, match=r"the broker of boxes|guard"):
