@@ -122,6 +122,7 @@ def test_after_a_kill_the_agent_is_back_soon_and_nothing_runs_twice(
     assert time.monotonic() - began < 2 * usual + RESTART_SECONDS
     # The shell and its sleep.
     wait_for(lambda: len([pid for pid in processes_of(folder) if pid not in first]) == 2)
+    wait_for(lambda: not set(first) & set(processes_of(folder)))  # who is killed may take a while to be gone
     assert len(processes_of(folder)) == 2
 
 
