@@ -197,7 +197,8 @@ def test_what_ran_while_the_service_was_away_reaches_it_in_order_and_with_its_ag
         number = node.base / "state" / "count" / "n"
         gone = int(number.read_text())
         spool = node.base / "state" / ".spool"
-        wait_for(lambda: len(list(spool.glob("*.jsonl"))) > 1 and int(number.read_text()) > gone + 10)
+        wait_for(lambda: len(list(spool.glob("*.jsonl"))) > 1 and len(numbers_in(spool)) > 2)
+        wait_for(lambda: int(number.read_text()) > gone + 10)
         agent = node.pid
         os.kill(agent, signal.SIGKILL)  # what is on disk outlives this agent, too
         wait_for(lambda: not alive(agent))
