@@ -70,6 +70,7 @@ def line(node: Any, service: InfoClient, wait_for: Wait) -> Iterator[Line]:
     up = Relay((str(service_at.hostname), service_at.port or 0))
     made = Line(node, service, down, up)
     service.put_node("n1", down.address)
+    wait_for(lambda: down.lost)  # the notice of that, which would come amid the test
     node.configure(service_url=f"http://{up.address}")
     assert node.launch().returncode == 0
     wait_for(lambda: made.version() == service.slots("n1").version)
