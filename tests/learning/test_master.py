@@ -198,11 +198,10 @@ SAME = Answer(attempt=1, checkpoint=6, is_same=True)
 
 
 def test_a_member_says_which_generation_it_knows_and_keeps_it(played: Played, member: Master) -> None:
-    waiting = wait(member)
-    whole = replace(ANSWER, measures={"a": 2.0}, nodes={"a": "n1"})
-    first = played.answer(ok(whole), lambda say: say.doing is Doing.WAITS)
-    assert (first.attempt, first.known) == (0, 0)
-    assert waiting.result() == Told(MADE, {"a": 2.0}, {"a": "n1"})
+    played.reply = ok(replace(ANSWER, measures={"a": 2.0}, nodes={"a": "n1"}))
+    assert wait(member).result() == Told(MADE, {"a": 2.0}, {"a": "n1"})
+    first = played.said[0]
+    assert (first.doing, first.attempt, first.known) == (Doing.WAITS, 0, 0)
     said = played.answer(ok(SAME), lambda say: say.known == 1, 2)
     assert said.attempt == 1
     until(lambda: member.confirmed() == 6)
