@@ -24,6 +24,7 @@ LATER = Generation(2, 2, ("a",), 9, False, (), "h:1:s")
 ANSWER = Answer(MADE, attempt=1, checkpoint=5)
 SECONDS = 20.0
 """The longest that anything here may take."""
+CALL_SECONDS = master.TIMEOUT_SECONDS
 Reply = tuple[int, bytes]
 
 
@@ -125,6 +126,12 @@ class Doings:
             self._found = self._does()
         except Exception as error:
             self._found = error
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is given up is made again, with another number, while the first may still be heard."""
+    monkeypatch.setattr(master, "TIMEOUT_SECONDS", SECONDS)
 
 
 @pytest.fixture
@@ -472,7 +479,7 @@ def test_what_went_wrong_is_said_for_longer_than_one_call_may_take(played: Playe
     played.reply = error(503, "not yet")
     leaving = Doings(lambda: member.close("ValueError: no"))
     played.answer(played.reply, lambda say: say.doing is Doing.FAILED)
-    clock.now += master.TIMEOUT_SECONDS + 2.5
+    clock.now += CALL_SECONDS + 2.5
     say = played.answer(error(503, "not yet"), calls=3)
     assert leaving.goes_on and say.why == "ValueError: no"
     clock.now += 1
