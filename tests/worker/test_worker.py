@@ -216,7 +216,7 @@ def test_a_suspect_whose_read_never_returns_stays_one(place: Place) -> None:
     suspects.note_death([picture.name for picture in pictures], "ended by SIGKILL")
     application = Application({"1-0": pictures}, suspects)
     place.point_to(application)
-    place.start(stalled=2.0)
+    place.start(stalled=6.0)
 
     assert place.end()[0] == 0
     assert [row["error"] for row in application.rows] == [None] * 4
