@@ -388,7 +388,7 @@ def test_the_end_of_the_job_s_folder_is_the_end_of_the_worker(place: Place) -> N
 
 def test_without_any_application_master_a_worker_ends_after_a_while(place: Place) -> None:
     application = job(place, place.pictures(*[SLOW] * LONG))
-    pid = place.start(orphan=2.0)
+    pid = place.start(orphan=6.0)
     application.until(lambda: bool(application.given))
     until(lambda: len(children_of(pid)) == 2)
     children = children_of(pid)
@@ -396,7 +396,7 @@ def test_without_any_application_master_a_worker_ends_after_a_while(place: Place
     status, _, err = place.end()
 
     assert status == 1
-    assert "the application master has not answered for 2 s" in err
+    assert "the application master has not answered for 6 s" in err
     assert not any(alive(child) for child in children)
 
 
