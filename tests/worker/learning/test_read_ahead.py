@@ -145,6 +145,7 @@ def test_a_read_that_never_ends_ends_the_program(monkeypatch: pytest.MonkeyPatch
     ahead.close()
     assert source.read == [], "it was not waited for"
     source.gate.set()
+    ahead._thread.shutdown()
 
 
 class Images:
