@@ -105,7 +105,7 @@ def deaf_namenode() -> Iterator[tuple[str, list[bytes]]]:
                 except OSError:
                     return
                 with connection:
-                    connection.settimeout(5)
+                    connection.settimeout(60)
                     heard = b""
                     while b"DelegationToken" not in heard and (more := connection.recv(65536)):
                         heard += more
