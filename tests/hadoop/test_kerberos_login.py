@@ -141,7 +141,7 @@ def test_clocks_that_differ_are_named(conf_dir: Path) -> None:
     assert "the clocks of this machine, Kerberos and Hadoop differ: set them by NTP" in said
 
 
-@pytest.mark.parametrize(("patience", "least", "most"), [("", 8, 30), (QUICK, 1, 8)], ids=["ours", "of_krb5_conf"])
+@pytest.mark.parametrize(("patience", "least", "most"), [("", 10, 30), (QUICK, 2, 8)], ids=["ours", "of_krb5_conf"])
 def test_a_kdc_that_hangs_is_given_up_within_seconds(conf_dir: Path, patience: str, least: float, most: float) -> None:
     own = keytab_of(conf_dir / "own", "ada@HERE.TEST")
     asked: list[tuple[socket.socket, float]] = []
@@ -149,12 +149,15 @@ def test_a_kdc_that_hangs_is_given_up_within_seconds(conf_dir: Path, patience: s
         deaf.settimeout(120)
         hearing = threading.Thread(target=lambda: asked.append((deaf.accept()[0], time.monotonic())))
         hearing.start()
+        started = time.monotonic()
         (said,) = log_in(conf_dir, f"127.0.0.1:{deaf.getsockname()[1]}", (own, ""), patience=patience)
+        ended = time.monotonic()
         hearing.join()
 
     assert "Kerberos itself does not answer: see that the KDC that krb5.conf names is up" in said
     connection, begun = asked[0]
-    assert least < time.monotonic() - begun < most
+    assert least < ended - started, "with the start of Java, as its call may be taken late"
+    assert ended - begun < most
     connection.close()
 
 
