@@ -232,10 +232,11 @@ def test_a_kdc_that_hangs_is_given_up_in_time(
     monkeypatch.setenv("KRB5_CONFIG", str(wrong))
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         wrong.write_text(realm.krb5_conf.read_text().replace(realm.kdc, f"127.0.0.1:{deaf.getsockname()[1]}"))
-        page, begun = Pages("NameNode", start(name_caller).address, Limits(seconds=1.0)), time.monotonic()
-        with pytest.raises(NoTicket, match=r"Cannot contact any KDC within 1 s\): see that the KDC in krb5\.conf"):
+        page, begun = Pages("NameNode", start(name_caller).address, Limits(seconds=8.0)), time.monotonic()
+        # What the page has left of its time once it has asked for a ticket.
+        with pytest.raises(NoTicket, match=r"Cannot contact any KDC within [1-8] s\): see that the KDC in krb5\.conf"):
             page.ask("/jmx")
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 16
 
 
 @pytest.mark.usefixtures("nobody")
