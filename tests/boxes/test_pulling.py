@@ -73,12 +73,20 @@ def broker(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def one(connection: socket.socket) -> None:
         with connection:
             session.serve(connection, settings)
+            await_hung_up()
 
     threading.Thread(target=listen, daemon=True).start()
     monkeypatch.setenv("NODEWISE_BOXES", str(path))
     yield path
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
+
+
+def await_hung_up() -> None:
+    """Until the threads have ended that wait for a caller to hang up: a broker would be gone with them."""
+    for thread in threading.enumerate():
+        if thread.name == "hung up":
+            thread.join(60)
 
 
 def served(*layers: bytes) -> PulledImage:
@@ -293,6 +301,7 @@ def test_a_pull_ends_with_its_caller(docker: PlayedDocker, settings: Settings) -
     here.close()
 
     serving.join(20)
+    await_hung_up()
     there.close()
     assert not serving.is_alive() and docker.given_up.wait(20)
 

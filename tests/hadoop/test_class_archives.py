@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -228,7 +230,10 @@ def _sleeper(folder: Path) -> str:
 
 
 def _wait_until_it_hears(pid: int) -> None:
-    """Until jcmd can speak to a Java that has just been started."""
+    """Until jcmd can speak to a Java that has just been started: before it catches SIGQUIT, that of jcmd ends it."""
+    status = Path(f"/proc/{pid}/status")
+    while not int(status.read_text().partition("SigCgt:")[2].split()[0], 16) >> signal.SIGQUIT - 1 & 1:
+        time.sleep(0.02)
     jcmd = JAVA.with_name("jcmd")
     for _ in range(100):
         if subprocess.run([jcmd, str(pid), "VM.version"], capture_output=True, check=False).returncode == 0:
