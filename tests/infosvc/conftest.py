@@ -25,6 +25,7 @@ import pytest
 
 from infosvc.http.server import Server
 from infosvc.settings import Clock, Settings
+from infosvc.state import claim
 from infosvc.state import database as database_module
 from infosvc.wire.client import InfoClient
 from infosvc.wire.signature import Signature
@@ -183,6 +184,7 @@ def mariadb() -> Iterator[MariaDB]:
     with database_server() as server, pytest.MonkeyPatch.context() as patient:
         waits = dict.fromkeys(database_module._CONNECT["mysql"], int(PATIENCE_SECONDS))
         patient.setitem(database_module._CONNECT, "mysql", waits)
+        patient.setattr(claim, "_PATIENCE", waits)
         yield server
 
 
