@@ -17,6 +17,7 @@ from typing import Any
 NODEWISE = (sys.executable, "-m", "nodewise")
 HOME = "\x1b[H"  # every drawing begins with it
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
+LAST = "\0"
 SHOW_CURSOR, LEAVE_SCREEN = "\x1b[?25h", "\x1b[?1049l"
 
 
@@ -68,6 +69,12 @@ class Terminal:
             self._read()  # else it may wait for ever to write what nobody reads
         while self._read():
             pass
+        # What it wrote may still be under way within the kernel: what is written now comes after all of it.
+        os.write(self._theirs, LAST.encode())
+        while not self.text.endswith(LAST):
+            assert time.monotonic() < deadline, self.text[-3000:]
+            self._read()
+        self.text = self.text.removesuffix(LAST)
         return self.process.returncode
 
     def left_as_it_was(self) -> bool:
