@@ -182,6 +182,7 @@ def test_an_agent_that_still_holds_an_older_token_is_told_of_changes(
         texts.append(lite.client.create_token("a", Role.AGENT, "n1")[1])
     agent.believes = _hash(texts[0])
     lite.client.put_node("n1", agent.address)
+    eventually(lambda: any(call.is_signed_with(_hash(texts[0])) for call in agent.calls))  # or one word does for both
     lite.client.put_producer(Producer("cpu", "x", 1))
     agent.answers["/api/v1/slots/cpu/log"] = {"runs": []}
     lite.client.put_slot("n1", "cpu", running=True)
