@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from tests.infosvc.conftest import Hands, Heard, Served, Serving
 
 CPU = Producer("cpu", "scripts/cpu.sh", 2.0, timeout=4.0, sha256="b" * 64)
+
+
+@pytest.fixture
+def service(database: str, hands: Hands, serve: Serving) -> Iterator[Served]:
+    """A service that waits for agents also on a busy machine."""
+    with serve(database, hands, notice_timeout=60.0) as served:
+        yield served
 
 
 def _state(service: Served, node_name: str) -> str:
