@@ -177,7 +177,7 @@ def test_small_bodies_of_many_callers_are_read_at_once_and_need_a_place_only_whe
     monkeypatch: pytest.MonkeyPatch, stack: ExitStack
 ) -> None:
     monkeypatch.setattr(body_limit, "PATIENCE_SECONDS", 0.01)
-    slow = Slow(BodyLimit(32, small_bytes=1))  # which has eight places
+    slow = Slow(BodyLimit(32, 60.0, small_bytes=1))  # which has eight places
     stack.callback(slow.end)
     for number in range(100):
         slow.begin(f"agent{number}")
