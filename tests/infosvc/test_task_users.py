@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -121,7 +121,9 @@ def test_a_user_has_a_name_that_can_be_one(service: Served) -> None:
         admin.submit_task(SPEC)
 
 
-def test_the_audit_log_shows_nothing_of_what_runs(service: Served, maria: InfoClient) -> None:
+def test_the_audit_log_shows_nothing_of_what_runs(
+    service: Served, maria: InfoClient, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
     task = maria.submit_task(SPEC)
     maria.task_again(task.task_id)
     wrong = [
@@ -134,6 +136,7 @@ def test_the_audit_log_shows_nothing_of_what_runs(service: Served, maria: InfoCl
     for body in wrong:
         assert service.ask("POST", "/api/v1/tasks", body).status == 422
     service.client.put_task_news(task.task_id, TaskNews(TaskState.FAILED, reason=f"login {SECRET} failed"))
+    eventually(lambda: [entry.status for entry in service.client.audit()].count(422) == len(wrong))
     entries = service.client.audit()
     (line,) = [entry for entry in entries if entry.call == "POST /api/v1/tasks" and entry.status == 201]
     said = json.loads(line.detail)
