@@ -176,6 +176,7 @@ class Cutter:
 
     def __init__(self, port: int) -> None:
         self.cut = False
+        self._cut_off: socket.socket | None = None
         self._open: list[socket.socket] = []
         self._server = port
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -202,9 +203,9 @@ class Cutter:
         with suppress(OSError):
             while content := source.recv(65536):
                 if asking and self.cut and content.endswith(b"COMMIT"):
-                    self.cut = False
-                    source.shutdown(socket.SHUT_RDWR)
-                    sink.sendall(content)
+                    self.cut, self._cut_off = False, sink
+                if source is self._cut_off:  # the answer to the COMMIT, which is done by then
+                    sink.shutdown(socket.SHUT_RDWR)
                     return  # at the server's end this connection lives on, lock and all
                 sink.sendall(content)
 
