@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from infosvc.http import follower as follower_module
 from infosvc.http.follower import Follower
 from infosvc.settings import Settings
 from infosvc.state.claim import Turn
+from infosvc.wire import connection
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotReady, Unreachable
 from infosvc.wire.records import Producer, Role
-from tests.infosvc.conftest import TOKEN, Served, serving
+from tests.infosvc.conftest import PATIENCE_SECONDS, TOKEN, Served, serving
 from tests.infosvc.test_tls import Authority
 from tests.ports import free_port
 
@@ -25,6 +27,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CPU = Producer("cpu", "x", 60.0)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is asked first is waited for half of the client's patience, and a follower waits for the active one."""
+    monkeypatch.setattr(connection, "FROZEN_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(follower_module, "RELAY_SECONDS", PATIENCE_SECONDS)
 
 
 class _NoTurn:
@@ -91,7 +100,10 @@ def test_whoever_answers_is_called_first_from_then_on(active: Served, retries: i
 
 
 def test_what_a_follower_refuses_is_asked_of_the_active_service_once(active: Served) -> None:
-    with _following(active.url) as follower, InfoClient(f"{follower},{active.url}", TOKEN, retries=0) as client:
+    with (
+        _following(active.url) as follower,
+        InfoClient(f"{follower},{active.url}", TOKEN, PATIENCE_SECONDS, retries=0) as client,
+    ):
         assert client.producers() == []  # which the follower passes on
         assert client._connections._at == 0
         client.create_token("reader", Role.READER)
@@ -127,11 +139,11 @@ def test_events_come_from_the_active_service(active: Served) -> None:
 def test_a_service_that_stands_still_leaves_time_for_the_other_one(active: Served) -> None:
     with (
         _silent() as (frozen, listener),
-        InfoClient(f"{frozen},{active.url}", TOKEN, timeout=6.0, retries=0) as client,
+        InfoClient(f"{frozen},{active.url}", TOKEN, timeout=12.0, retries=0) as client,
     ):
         began = time.monotonic()
         client.put_producer(CPU)
-        assert time.monotonic() - began >= 2.9  # half of the patience
+        assert time.monotonic() - began >= 5.9  # half of the patience
         assert _count_waiting(listener) == 1
         assert [one.data_name for one in client.producers()] == ["cpu"]
         assert _count_waiting(listener) == 0, "it is asked first no more"
