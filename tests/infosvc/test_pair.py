@@ -501,7 +501,7 @@ def test_a_service_that_ends_in_order_hands_over_at_once(
     eventually: Callable[[Callable[[], bool]], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    set_claim(monkeypatch, 60.0)
+    set_claim(monkeypatch, 600.0)  # which nobody waits for
     database, port = mariadb.new_database(), free_port()
     second = f"http://127.0.0.1:{port}"
     with serving(database, shared_with=second) as first:
