@@ -115,10 +115,10 @@ def _hit(pair: Pair, fault: str) -> dict[str, float]:
     """The longest silence for who reads and for who writes; both services are well again afterwards."""
     reader = Caller(pair, lambda client, _: client.data(NAME))
     writer = Caller(pair, lambda client, number: client.put_value(NAME, NODE, number))
-    active = until(pair.find_active, OVER_SECONDS, "a service is active")
     with reader.calling(), writer.calling():
         callers = {"read": reader, "write": writer}
         time.sleep(QUIET_SECONDS)
+        active = until(pair.find_active, OVER_SECONDS, "a service is active")  # now: the other may have taken over
         moment = time.monotonic()
         active.process.send_signal(FAULTS[fault])
         try:
