@@ -163,8 +163,26 @@ def test_what_does_not_end_is_not_tried_again_and_loses_nothing_else(monkeypatch
     ]
 
 
+HELD = """
+import time
+from bench.placement import parts
+from bench.placement.__main__ import main
+
+invent = parts.invented.invent
+
+def invent_until_told_to_end(seed, shape):
+    while shape.fault is parts.Fault.SLOWER:
+        time.sleep(0.1)
+    return invent(seed, shape)
+
+parts.invented.invent = invent_until_told_to_end
+main()
+"""
+"""The bench, which comes no farther than to its second fault, however late it is told to end."""
+
+
 def test_a_run_that_is_stopped_keeps_what_it_measured(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bench.placement", "--only", "makespan,bytes", "--output", str(tmp_path)]
+    command = [sys.executable, "-c", HELD, "--only", "makespan,bytes", "--output", str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
         assert running.stderr is not None
         for line in running.stderr:
