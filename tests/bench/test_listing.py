@@ -37,9 +37,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]
 def test_every_way_is_measured_and_the_cluster_is_gone(run: tuple[Path, dict[str, Any]]) -> None:
     place, record = run
     found = {figure["name"]: figure["nodewise"] for figure in record["figures"]}
+    least = {figure["name"]: min(figure["rounds"]) for figure in record["figures"]}
 
     assert set(found) == {figure.key for figure in figures(FILES)}
-    assert 0 < found["snapshot_again_seconds"] < found["snapshot_first_seconds"]
+    # Others may keep the machine busy in one round; what is listed again would take as long in each.
+    assert 0 < least["snapshot_again_seconds"] < least["snapshot_first_seconds"]
     assert (found["snapshot_again_folders"], found["snapshot_one_more_folders"]) == (0, 1)
     assert found["listing_heap_bytes"] < found["listing_rss_bytes"]
     assert (record["files"], record["sample_files"]) == (FILES, FILES)
