@@ -18,6 +18,9 @@ from bench.environments.ways import CACHED, COLD, LOAD, OURS, SHARED, SYSTEM, TA
 BANDWIDTHS = (1000, 100)
 """Megabits a second."""
 
+LEAST_QUESTIONS = 3
+"""How often the two questions are asked at least, which take seconds: others may keep the machine busy once."""
+
 Found = dict[str, dict[str, list[float]]]
 """Readings by way and phase."""
 
@@ -67,7 +70,7 @@ def measure_asking(place: Place, rounds: int) -> Found:
     found: Found = {MAKE_AGAIN: {"ready": []}, REFUSAL: {"ready": []}}
     with serve_old_drivers(place.scene) as stage:
         refuse(place.scene, stage, 0)
-        for number in range(1, (place.rounds or rounds) + 1):
+        for number in range(1, max(LEAST_QUESTIONS, place.rounds or rounds) + 1):
             for question, told in (
                 (MAKE_AGAIN, make_again(place.scene)),
                 (REFUSAL, refuse(place.scene, stage, number)),

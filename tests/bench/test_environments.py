@@ -69,7 +69,8 @@ def test_a_quick_run_measures_all_ways_and_leaves_nothing(temporary: Path, tmp_p
     assert set(record["readings"]["cached"]) == cached
     assert all(phases["one"][0] > 5e6 for phases in record["readings"]["memory"].values())
     asked = record["readings"]["asking"]
-    assert set(asked) == {MAKE_AGAIN, REFUSAL} and 0 < asked[REFUSAL]["ready"][0] < asked[MAKE_AGAIN]["ready"][0]
+    assert set(asked) == {MAKE_AGAIN, REFUSAL}
+    assert 0 < min(asked[REFUSAL]["ready"]) < min(asked[MAKE_AGAIN]["ready"])
     (kept,) = (tmp_path / "results").glob("environments-*.md")
     assert kept.read_text() == total.markdown([record], record["date"])
     assert list(temporary.iterdir()) == []
