@@ -75,7 +75,8 @@ def test_so_has_one_that_is_opened_before_it_is_known_who_reads(tabs: Tabs, know
     page = tabs.open(known.url)
     held: list[Route] = []
     page.route("**/api/v1/session", lambda route: held.append(route))
-    tabs.reload(page)
+    with page.expect_request("**/api/v1/session"):  # what is asked for only later would be held for ever
+        tabs.reload(page)
     pressed(page, "Data names")
     expect(page).to_have_url(re.compile("#/data$"))
     for one in held:
