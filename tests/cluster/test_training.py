@@ -67,10 +67,16 @@ def progress(site: Site, job_id: str) -> tuple[int, int]:
     return int(told.get("attempt", 0)), int(told.get("done", 0))
 
 
-def sizes(site: Site, job_id: str) -> list[int]:
-    """How many members each generation had, as the application master tells; nothing while there is none."""
+def training(site: Site, job_id: str) -> dict[str, Any]:
+    """What the application master tells of members and generations; nothing while there is none."""
     told = (status(site, job_id).get("status") or {}).get("section") or {}
-    return [len(one["nodes"]) for one in told["training"]["generations"]] if told else []
+    found: dict[str, Any] = told.get("training", {})
+    return found
+
+
+def sizes(site: Site, job_id: str) -> list[int]:
+    """How many members each generation had."""
+    return [len(one["nodes"]) for one in training(site, job_id).get("generations", ())]
 
 
 def end(site: Site, job_id: str) -> dict[str, Any]:
@@ -120,6 +126,7 @@ def test_members_and_a_master_that_are_killed_change_nothing_of_what_is_found(
 
     until(lambda: progress(site, job_id)[1] > 0)
     os.kill(min(processes(job_id, held.name)), signal.SIGKILL)  # its store process came later
+    until(lambda: training(site, job_id).get("losses"))  # steps that were done before may be told of until then
     _, before = progress(site, job_id)
     until(lambda: progress(site, job_id)[1] > before)
     (master,) = processes(job_id, "jobs.kinds")
