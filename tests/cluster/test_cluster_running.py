@@ -54,7 +54,13 @@ def test_status_names_prints_node_names_and_nothing_else(cluster: Cluster) -> No
     assert result.output.split("\n") == [*cluster.nodes, ""]
 
 
-@pytest.mark.usefixtures("patient")
+@pytest.fixture
+def mounters(cluster: Cluster) -> None:
+    """All mounters serve: `up` starts them, and waits for none."""
+    until(lambda: all(one.ready for one in lifecycle.status_of_mounters(cluster)))
+
+
+@pytest.mark.usefixtures("patient", "mounters")
 def test_status_as_json_shows_every_daemon_at_work(cluster: Cluster) -> None:
     found = json.loads(CliRunner().invoke(command.cluster, ["status", "--json"], obj=cluster.home).output)
     assert found["state"] == "running"
@@ -65,7 +71,7 @@ def test_status_as_json_shows_every_daemon_at_work(cluster: Cluster) -> None:
     assert all(mounter["pid"] and mounter["ready"] for mounter in found["mounters"])
 
 
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("patient", "mounters")
 def test_status_names_the_mounter_that_was_killed_and_the_cluster_runs_on(cluster: Cluster) -> None:
     psutil.Process(lifecycle.status_of_mounters(cluster)[0].pid).kill()
     try:
