@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
+from bench.stage import START_SECONDS
 from hadoop.local import lifecycle
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.webhdfs import WebHdfs
@@ -128,13 +129,13 @@ def dfsadmin(cluster: Cluster) -> str:
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_master_that_was_lost_is_restored_with_its_files_and_values(shell: Shell) -> None:
     own = shell.home / ".nodewise"
     place = own / "service"
     database, key = f"sqlite:///{place / 'infosvc.db'}", place / "audit.key"
     try:
-        cluster = lifecycle.up(own, nodes=1)
+        cluster = lifecycle.up(own, nodes=1, ready_seconds=START_SECONDS)
         names = cluster.state / "namenode"
         shell.program(
             "sudo", 'if [ "$1" = -u ]; then shift 2; fi\nexec "$@"'
@@ -161,7 +162,7 @@ def test_a_master_that_was_lost_is_restored_with_its_files_and_values(shell: She
         shell.run(changed(block("restore-master"), ("sudo mariadb nodewise < nodewise.sql", "")))
         shell.run(block("restore-sqlite"))
 
-        lifecycle.up(own)
+        lifecycle.up(own, ready_seconds=START_SECONDS)
         hdfs = WebHdfs(cluster.namenode_http, cluster.user)
         assert hdfs.read("/data/images/one.ppm") == PICTURE
         with serving(database, audit_key=str(key)) as service:
