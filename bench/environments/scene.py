@@ -32,7 +32,7 @@ HOST = "127.0.0.1"
 LOADED, PULLED = "bench/env:1", f"{HOST}:{REGISTRY_PORT}/env:1"
 """The image, by the name that its archive gives it, and by that of the registry."""
 REGISTRY, SERVED = "docker-registry", "bench"
-START_SECONDS = 60.0
+START_SECONDS = 240.0
 _EXPIRY = "<name>yarn.am.liveness-monitor.expiry-interval-ms</name><value>{}</value>"
 _OUR_EXPIRY, _YARNS_EXPIRY = _EXPIRY.format(60_000), _EXPIRY.format(600_000)
 """Within which an application has to begin, its files fetched and unpacked: a minute here, ten by default."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bench.stage import START_SECONDS
 from hadoop.local import lifecycle
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import State
@@ -94,7 +95,8 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirstSteps]:
     shell = Shell(home, home / "work")
     own = home / ".nodewise"
     assert not answers(), f"somebody else's service listens at {URL}"
-    serving = shell.start(block("use-cluster"))
+    up = "nodewise cluster up"
+    serving = shell.start(changed(block("use-cluster"), (up, f"{up} --wait {START_SECONDS:.0f}")))
     try:
         until(lambda: answers() or serving.poll() is not None, 600)
         assert serving.poll() is None, "the cluster or the service did not start"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bench.stage import START_SECONDS
 from hadoop.local import lifecycle
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import AWAY
@@ -58,7 +59,8 @@ def test_a_cluster_with_the_plug_in_is_explained(tmp_path: Path) -> None:
     shell = Shell(home, tmp_path / "work")
     # The subnet is the first that is free, which need not be the page's.
     master = "$(nodewise cluster status --names | head -n 1 | sed 's/[.][0-9]*$/.1/')"
-    running = shell.start(changed(block("plugin-here"), ("--plugin", "--plugin --nodes 1"), ("127.0.2.1", master)))
+    up = f"--plugin --nodes 1 --wait {START_SECONDS:.0f}"
+    running = shell.start(changed(block("plugin-here"), ("--plugin", up), ("127.0.2.1", master)))
     try:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not (found := told(own)):
