@@ -44,7 +44,7 @@ def chromium() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         raise BenchError(f"{CHROMIUM} is missing: apt-get install chromium-headless-shell")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM))
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), timeout=3 * PATIENCE_MS)
         try:
             yield browser
         finally:
@@ -53,7 +53,7 @@ def chromium() -> Iterator[Browser]:
 
 def version() -> str:
     """Of the browser."""
-    said = subprocess.run([CHROMIUM, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    said = subprocess.run([CHROMIUM, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
     found = re.search(r"[\d.]+", said)
     return found[0] if found else ""
 
@@ -63,6 +63,7 @@ def look(url: str, nodes: int, live_seconds: float) -> Found:
     try:
         with chromium() as browser:
             page = browser.new_page()
+            page.set_default_timeout(PATIENCE_MS)
             page.add_init_script(f"({WATCH})({json.dumps(nodes)})")
             return _measure(page, url, live_seconds)
     except PlaywrightError as error:

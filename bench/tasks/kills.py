@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.stage import Stage, until
+from bench.stage import PATIENT, Stage, until
 from bench.tasks.scene import MEMORY_MB
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.records import Role
@@ -74,7 +74,7 @@ def _open(made: Stage) -> list[Task]:
 
 def _count(made: Stage, tasks: list[Task]) -> Mapping[str, float]:
     """How many applications of YARN each task has."""
-    applications = ResourceManager(made.cluster.rm_http, made.cluster.user).applications("NODEWISE")
+    applications = ResourceManager(made.cluster.rm_http, made.cluster.user, PATIENT).applications("NODEWISE")
     tags = Counter(tag for one in applications for tag in one.get("applicationTags", "").split(","))
     found = [tags[f"task:{task.task_id}"] for task in tasks]
     return {
