@@ -9,9 +9,12 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from tests.recipes.pages import ROOT
 
 STRANGE = ("NODEWISE_", "HADOOP_")  # settings of whoever runs the tests
+PATIENCE = {TIMEOUT_VARIABLE: "60"}
+"""With a service that gets its turn late, as beside other tests."""
 
 
 @dataclass
@@ -56,7 +59,7 @@ class Shell:
         own = {name: value for name, value in os.environ.items() if not name.startswith(STRANGE)}
         places = [str(self.home / "bin"), str(Path(sys.prefix) / "bin"), own["PATH"], "/usr/sbin"]
         told = {"HOME": str(self.home), "PATH": ":".join(places), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        return own | told | self.settings
+        return own | told | PATIENCE | self.settings
 
     def program(self, name: str, text: str) -> None:
         """Put a shell script before the program of this name."""

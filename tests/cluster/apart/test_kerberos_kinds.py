@@ -22,6 +22,7 @@ from hadoop.local.lifecycle import Cluster
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Role
+from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
 from jobs.images import labels
@@ -46,7 +47,7 @@ class Place:
         """The environment of a shell of a user's."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HADOOP_", "NODEWISE_"))}
         path = f"{self.cluster.realm.commands}:{os.environ['PATH']}"
-        told = {"PATH": path, "NODEWISE_URL": self.url, "PYTHONPATH": str(ROOT)}
+        told = {"PATH": path, "NODEWISE_URL": self.url, "PYTHONPATH": str(ROOT), TIMEOUT_VARIABLE: str(ANSWER_SECONDS)}
         return kept | variables.of(self.cluster, user) | told
 
     def nodewise(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -18,8 +18,9 @@ from bench.stage import START_SECONDS
 from hadoop.local import daemons, health, lifecycle, ports, variables
 from hadoop.local.daemons import Daemon
 from hadoop.local.lifecycle import Cluster
+from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from jobs.application.package import WORKER_PYTHON
-from tests.cluster.site import succeed, until
+from tests.cluster.site import ANSWER_SECONDS, succeed, until
 from tests.cluster.small_network import small_network
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -64,7 +65,7 @@ class Place:
         """The environment of a shell of a user's."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("HADOOP_", "NODEWISE_"))}
         path = f"{self.cluster.realm.commands}:{os.environ['PATH']}"
-        told = {"PATH": path, "PYTHONPATH": str(ROOT), "NODEWISE_URL": self.url}
+        told = {"PATH": path, "PYTHONPATH": str(ROOT), "NODEWISE_URL": self.url, TIMEOUT_VARIABLE: str(ANSWER_SECONDS)}
         return kept | variables.of(self.cluster, user) | told
 
     def by_keytab(self, user: str = "alice") -> dict[str, str]:
