@@ -21,7 +21,7 @@ from tests.cluster.small_network import small_network
 from tests.cluster.standing import NODES, Standing
 from tests.web.browser import WIDTH, Tabs, Unreloaded, accessible, press_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 SHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 ASKED = "NODEWISE_SCREENSHOTS"  # set it to anything, and docs/screenshots is made anew
