@@ -70,6 +70,7 @@ class Values:
 def hadoop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hadoop]:
     patient = replace(yarn.STATUS_LIMITS, silence=60.0, seconds=60.0)
     monkeypatch.setattr(yarn, "STATUS_LIMITS", patient)  # 2 s may be too little for a busy machine
+    monkeypatch.setattr("jobs.dashboard.calls.LISTING_WAIT_SECONDS", 60.0)  # and so may 3 s
     made = Hadoop()
     yield made
     made.close()
