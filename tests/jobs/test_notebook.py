@@ -31,6 +31,7 @@ from jobs.commands.notebook.passage import Passage
 from jobs.kinds.task.tunnels import Tunnels
 from tests.cluster.site import until
 from tests.jobs.conftest import TOKEN as ADMIN
+from tests.jobs.test_task_tunnels import CALLER, await_calls
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +59,7 @@ class Site:
 
     def call_runner(self) -> None:
         """From now on."""
-        threading.Thread(target=self._call, daemon=True).start()
+        threading.Thread(target=self._call, name=CALLER, daemon=True).start()
 
     def restart(self) -> None:
         """The service, at the same port."""
@@ -67,6 +68,7 @@ class Site:
 
     def close(self) -> None:
         self._is_over.set()
+        await_calls()
         self.client.close()
         self._stop()
 
@@ -219,7 +221,7 @@ def test_connections_are_accepted_again_after_there_were_too_many_files(site: Si
 
 
 def test_a_notebook_whose_runner_does_not_come_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tunnels, "JOIN_SECONDS", 3.0)
+    monkeypatch.setattr(tunnels, "JOIN_SECONDS", 10.0)  # what is said after 2 s is said before that, on any machine
     monkeypatch.setattr(tunnels, "HEARTBEAT_SECONDS", 0.5)
     with site.command(site.task_id) as process:
         _, said = process.communicate(timeout=60)

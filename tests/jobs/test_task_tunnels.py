@@ -38,6 +38,15 @@ from jobs.kinds.task.tunnels import MOST_LINES, Tunnels
 from tests.cluster.site import until
 
 ROOT = Path(__file__).resolve().parents[2]
+CALLER = "calls a runner"
+
+
+def await_calls() -> None:
+    """Until those who are to call no runner any more do not, and none that they have called is on its way."""
+    for name in (CALLER, "tunnels"):
+        for thread in threading.enumerate():
+            if thread.name == name:
+                thread.join(60)
 
 
 class Running:
@@ -52,7 +61,7 @@ class Running:
         self.tunnels = Tunnels(self.runner, self.task.task_id, folder)
         self.begin()
         self._is_over = threading.Event()
-        threading.Thread(target=self._join, daemon=True).start()
+        threading.Thread(target=self._join, name=CALLER, daemon=True).start()
 
     def begin(self) -> None:
         """Start the program."""
@@ -63,6 +72,7 @@ class Running:
 
     def close(self) -> None:
         self._is_over.set()
+        await_calls()
         self.box.end(0)
 
     def _join(self) -> None:
