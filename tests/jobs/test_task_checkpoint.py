@@ -160,7 +160,7 @@ def test_while_hdfs_is_away_nothing_breaks_and_the_last_is_kept_afterwards(
 
 def test_the_last_is_kept_if_hdfs_comes_back_soon(start: Start, hdfs: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     made, folder, _ = start("one")
-    (folder / "step").write_text("1")
+    put(folder, "step", b"1")
     hdfs.is_away = True
 
     def wait(_: float) -> None:
