@@ -328,7 +328,7 @@ def test_a_page_that_cannot_be_shown_does_not_end_the_job(
 
 
 def test_a_body_that_does_not_come_ends_its_connection_and_no_other_one(job: Job) -> None:
-    listener = Listener("127.0.0.1", "secret", body_seconds=2.0)
+    listener = Listener("127.0.0.1", "secret", body_seconds=6.0)  # within which the other one's calls come
     listener.serve(Answering(job.dealer), lambda: STATUS, lambda: "")
     slow = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=60)
     slow.putrequest("POST", "/take")
