@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -138,7 +138,7 @@ def test_a_handshake_of_tls_is_refused_at_once(server: PullServer) -> None:
         connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00" + b"\x01" * 200)  # no line ends there
         begun = time.monotonic()
         assert connection.recv(100).startswith(b"HTTP/1.0 400 ")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < pull_server.PATIENCE_SECONDS / 2, "it is not waited for"
 
 
 def test_others_are_answered_while_one_reads_a_layer_slowly(server: PullServer) -> None:
@@ -160,7 +160,9 @@ def test_connections_are_bounded_in_number_and_in_time(hdfs: FileSystem, monkeyp
     monkeypatch.setattr(pull_server, "PATIENCE_SECONDS", 1.0)
     with PullServer({}) as server:
         silent = take_all_places(server)
-        assert [one.recv(1) for one in silent] == [b"", b""], "it hangs up"
+        for one in silent:
+            with suppress(ConnectionResetError):  # it was hung up on before it said a word
+                assert one.recv(1) == b"", "it hangs up"
         for one in silent:
             one.close()
         wait_for_place(server)
@@ -186,6 +188,14 @@ def wait_for_place(server: PullServer) -> None:
     pytest.fail("nobody is answered any more")
 
 
+def await_those_who_leave(server: PullServer) -> None:
+    """Until those who were hung up on have given their places back, of which each one's thread takes care."""
+    places, deadline = server._server._places, time.monotonic() + 60
+    while places and places._value < pull_server.MOST_CONNECTIONS - pull_server.MOST_STRANGERS - 1:
+        assert time.monotonic() < deadline, "they keep their places"
+        time.sleep(0.02)
+
+
 def test_those_who_ask_for_nothing_take_no_place_from_docker(server: PullServer) -> None:
     with ExitStack() as stack:
         pulling = stack.enter_context(closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)))
@@ -196,6 +206,8 @@ def test_those_who_ask_for_nothing_take_no_place_from_docker(server: PullServer)
 
         pulling.request("GET", blob(LAYERS[0]))
         assert pulling.getresponse().read() == LAYERS[0], "who has named a repository is hung up on for nobody"
+        wait_for_place(server)  # by then all of them have come
+        await_those_who_leave(server)
         assert ask(server, blob(LAYERS[1]))[2] == LAYERS[1]
 
 
