@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -88,7 +89,7 @@ def reason(scene: Scene) -> str:
     """That of the newest change, once it is there."""
 
     def told() -> str:
-        scene.tick()
+        scene.tick(0.0)  # else members that say nothing meanwhile are silent for too long
         return str(changes(scene)[-1]["why"])
 
     return str(until(told))
@@ -237,6 +238,9 @@ def silent() -> Iterator[str]:
     """The address of a service that takes calls and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
+    for thread in threading.enumerate():
+        if thread.name == "aside":
+            thread.join(60)  # it prints that it was hung up on, which no later test is to hear
 
 
 def test_a_service_that_never_answers_holds_up_nothing(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
