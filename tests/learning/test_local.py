@@ -104,7 +104,9 @@ def test_a_program_of_mxnet_finds_with_three_of_which_one_is_killed_what_it_find
     said = say_without_second(run, tmp_path, 3, signal.SIGKILL)
 
     groups = re.findall(r"generation [0-9]+ computes from step [0-9]+ on: (.+)\n", said)
-    assert groups[-1] == "member-0, member-2", "one whose death is not known yet may be asked for once more"
+    # Of two that stopped after different steps, the one that is ahead comes first.
+    left = {"member-0", "member-2"}
+    assert set(groups[-1].split(", ")) == left, "one whose death is not known yet may be asked for once more"
     assert said.count("step=50") == 2
     assert [*map(float, losses(said))] == pytest.approx([*map(float, losses(alone.stdout))], abs=1e-10)
 
