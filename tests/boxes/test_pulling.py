@@ -27,6 +27,7 @@ from jobs.kinds.task import image_store
 from jobs.kinds.task.images.pull_server import PulledImage, PullServer
 from tests.boxes.played_docker import PlayedDocker
 from tests.jobs.kept_images import HOME, configuration_of, digest, played_hdfs, save
+from tests.threads import join_threads
 
 NAME = "0123456789abcdef" * 2
 BASE, OWN, OTHER = (word * 300_000 for word in (b"base", b"own", b"other"))
@@ -84,9 +85,7 @@ def broker(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def await_hung_up() -> None:
     """Until the threads have ended that wait for a caller to hang up: a broker would be gone with them."""
-    for thread in threading.enumerate():
-        if thread.name == "hung up":
-            thread.join(60)
+    join_threads("hung up")
 
 
 def served(*layers: bytes) -> PulledImage:

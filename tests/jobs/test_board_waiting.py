@@ -20,6 +20,7 @@ from jobs.dashboard.ending import Endings
 from jobs.dashboard.listing import LISTING_SECONDS, Progress, take
 from jobs.dashboard.sources.site import Place
 from tests.jobs.played import JOB
+from tests.threads import join_threads
 
 
 def test_an_answer_is_asked_for_once_and_kept_for_its_time() -> None:
@@ -139,9 +140,7 @@ def test_what_becomes_of_ending_a_job_is_told(tmp_path: Path) -> None:
     endings = Endings(tmp_path, ("sh", "-c", "echo Error: it would not end >&2; exit 1"))
 
     endings.begin(place, JOB)
-    for thread in threading.enumerate():
-        if thread.name == "board-ending":
-            thread.join(60)
+    join_threads("board-ending")
 
     assert endings.of(JOB) == Ending("failed", "it would not end")
 
@@ -153,9 +152,7 @@ def test_with_kerberos_a_job_is_ended_as_whom_the_ticket_says(tmp_path: Path, ki
     endings = Endings(tmp_path, ("sh", "-c", 'echo "Error: $*" >&2; exit 1', "sh"))
 
     endings.begin(Place(tmp_path, "", "", "me"), JOB)
-    for thread in threading.enumerate():
-        if thread.name == "board-ending":
-            thread.join(60)
+    join_threads("board-ending")
 
     said = f"--home {tmp_path} job kill {JOB} --hadoop-conf {tmp_path}{words}"
     assert endings.of(JOB) == Ending("failed", said)
@@ -177,9 +174,7 @@ def test_what_the_command_prints_leaves_no_wish_open(tmp_path: Path) -> None:
     endings = Endings(tmp_path, ("sh", "-c", r"printf '\377'"))
 
     endings.begin(Place(tmp_path, "", "", "me"), JOB)
-    for thread in threading.enumerate():
-        if thread.name == "board-ending":
-            thread.join(60)
+    join_threads("board-ending")
 
     assert endings.of(JOB) == Ending("done", "\N{REPLACEMENT CHARACTER}")
 

@@ -22,6 +22,7 @@ from jobs.application.frames import contents, frame
 from jobs.application.journal import Journal, Record, read
 from jobs.itemwork.messages import Task
 from tests.jobs.dealing import block, rows, stored_rows, two_nodes
+from tests.threads import join_threads
 
 BEFORE = Path(__file__).parents[1] / "fixtures" / "before_rooms" / "journal"
 
@@ -169,9 +170,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 def await_segments() -> None:
     """Until what the journals left is closed and has its replicas: they do not wait for that."""
-    for thread in threading.enumerate():
-        if thread.name.startswith("segment"):
-            thread.join(60)
+    join_threads("segment")
 
 
 def opened(disk: Any, attempt: int) -> Journal:

@@ -36,6 +36,7 @@ from infosvc.wire.tunnel.tunnel_end import TunnelCalls
 from jobs.commands.task.task_tunnel import UserTunnel
 from jobs.kinds.task.tunnels import MOST_LINES, Tunnels
 from tests.cluster.site import until
+from tests.threads import join_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLER = "calls a runner"
@@ -44,9 +45,7 @@ CALLER = "calls a runner"
 def await_calls() -> None:
     """Until those who are to call no runner any more do not, and none that they have called is on its way."""
     for name in (CALLER, "tunnels"):
-        for thread in threading.enumerate():
-            if thread.name == name:
-                thread.join(60)
+        join_threads(name)
 
 
 class Running:

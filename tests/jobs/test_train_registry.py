@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -26,6 +25,7 @@ from learning.lead.leader import Member
 from locality.training.explaining import ShareChange
 from tests.jobs.test_train_coordinator import AWAY, STEPS, A, B, Scene
 from tests.jobs.test_train_request import SETTINGS, submitter
+from tests.threads import join_threads
 
 SPEEDS = "samples_per_second:train"
 BATCH = 128
@@ -238,9 +238,7 @@ def silent() -> Iterator[str]:
     """The address of a service that takes calls and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
-    for thread in threading.enumerate():
-        if thread.name == "aside":
-            thread.join(60)  # it prints that it was hung up on, which no later test is to hear
+    join_threads("aside")  # it prints that it was hung up on, which no later test is to hear
 
 
 def test_a_service_that_never_answers_holds_up_nothing(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
