@@ -240,6 +240,33 @@ def test_a_service_that_never_answers_is_given_up(rules: Callable[..., Path]) ->
         assert "does not answer: timed out" in refused(run(rules(url, CPU), NODE))
 
 
+def test_of_two_services_the_other_is_asked_when_one_is_away(service: Service, rules: Callable[..., Path]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        away = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    assert attributes(run(rules(f"{away},{service.url}", CPU), NODE)) == {"capability_class": "middle"}
+    assert attributes(run(rules(f"{service.url}/, {away}/", CPU), NODE)) == {"capability_class": "middle"}
+    said = refused(run(rules(f"{away},{away}", CPU), NODE))
+    assert said.count(f"{away} does not answer: ") == 2
+
+
+@pytest.mark.parametrize(("status", "goes_on"), [("503 Follows", True), ("404 Unknown", False)])
+def test_another_service_is_asked_only_when_one_cannot_tell_now(
+    service: Service, rules: Callable[..., Path], status: str, goes_on: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread = threading.Thread(target=_say_once, args=(listener, f"HTTP/1.0 {status}\r\n\r\n"))
+        thread.start()
+        done = run(rules(f"{url},{service.url}", CPU), NODE)
+        thread.join()
+
+    if goes_on:
+        assert attributes(done) == {"capability_class": "middle"}
+    else:
+        assert f"{url} says 404: Unknown" in refused(done)
+
+
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
@@ -312,7 +339,13 @@ def test_a_wrong_rule_is_told_with_its_line(rules: Callable[..., Path], line: st
 
 @pytest.mark.parametrize(
     ("url", "lines"),
-    [("localhost:8400", [CPU]), ("file:///etc", [CPU]), ("http://h:1/path", [CPU]), ("http://h:1", [])],
+    [
+        ("localhost:8400", [CPU]),
+        ("file:///etc", [CPU]),
+        ("http://h:1/path", [CPU]),
+        ("http://h:1,other:1", [CPU]),
+        ("http://h:1", []),
+    ],
 )
 def test_what_must_be_there_is_asked_for(rules: Callable[..., Path], url: str, lines: list[str]) -> None:
     assert "there must be a line like: " in refused(run(rules(url, *lines), NODE))

@@ -13,8 +13,9 @@ attribute of one measured value of the node:
 The first class whose bound the value reaches is the node's; one without a bound takes the rest; * is the value itself,
 with _ for what YARN allows in none. Placement constraints know = and != only, so these are classes and not numbers.
 There is no attribute for a value that is missing or not fresh, that is text where a bound needs a number, or that is to
-be taken as it is and begins with neither letter nor digit. When the service is away, or RULES wrong, this says why and
-exits 1: the NodeManager logs that and keeps what it had.
+be taken as it is and begins with neither letter nor digit. Of two services name both, with a comma between: the second
+is asked when the first is away. When no service answers, or RULES are wrong, this says why and exits 1: the NodeManager
+logs that and keeps what it had.
 
 Needs Python 3.6 and nothing else.
 """
@@ -37,14 +38,19 @@ FORBIDDEN = re.compile(r"[^A-Za-z0-9._-]")
 
 RULE = re.compile(r"(?P<data_name>[A-Za-z_][A-Za-z0-9_.:-]*):\s+(?P<classes>.+)")
 CLASS = re.compile(r"(?P<label>\S+?)(?:\s*>=\s*(?P<bound>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?))?")
-SERVICE = re.compile(r"https?://[^/?#\s]+/?")
+SERVICE = re.compile(r"https?://[^/?#,\s]+/?(?:\s*,\s*https?://[^/?#,\s]+/?)*")
 TOKEN = re.compile(r"[!-~]+")
 EXAMPLE = "capability_class = perf_cpu: high >= 0.8, low"
 SECONDS = 5.0
+UNAVAILABLE = 503
 
 
 class Wrong(Exception):
     """A sentence about a mistake in the rules, or about the service."""
+
+
+class Away(Wrong):
+    """The service does not answer now, or another one is active."""
 
 
 def rules(text):
@@ -111,10 +117,20 @@ class StayHere(HTTPRedirectHandler):
 
 
 def values(settings, names, node):
-    """Fresh values of the node, by data name."""
-    service = settings["service"].rstrip("/")
+    """Fresh values of the node, by data name, of the first service that is not away."""
+    headers, reasons = credentials(settings), []
+    for service in settings["service"].split(","):
+        try:
+            return ask(service.strip().rstrip("/"), headers, names, node)
+        except Away as error:
+            reasons.append(str(error))
+    raise Away("; ".join(reasons))
+
+
+def ask(service, headers, names, node):
+    """Fresh values of the node by one service, by data name."""
     query = urlencode([*(("name", name) for name in names), ("node", node)])
-    request = Request(f"{service}/api/v1/data?{query}", headers=credentials(settings))  # noqa: S310 - rules() checks it
+    request = Request(f"{service}/api/v1/data?{query}", headers=headers)  # noqa: S310 - rules() checks it
     try:
         # A proxy that the NodeManager's environment names is not for the way to the master.
         with build_opener(ProxyHandler({}), StayHere).open(request, timeout=SECONDS) as answer:
@@ -122,9 +138,10 @@ def values(settings, names, node):
         found = [(one["data_name"], value) for one in said for value in one["values"]]
         return {name: str(value["data_value"]) for name, value in found if value["state"] == "fresh"}
     except HTTPError as error:
-        raise Wrong(f"{service} says {error.code}: {complaint(error)}") from error
+        kind = Away if error.code == UNAVAILABLE else Wrong
+        raise kind(f"{service} says {error.code}: {complaint(error)}") from error
     except (OSError, HTTPException) as error:
-        raise Wrong(f"{service} does not answer: {getattr(error, 'reason', error)}") from error
+        raise Away(f"{service} does not answer: {getattr(error, 'reason', error)}") from error
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise Wrong(f"{service} answers, but not as the information service does") from error
 
