@@ -130,7 +130,7 @@ NO_ADDRESS = (
         (
             with_failover(second=False),
             "The inventory has hadoop_ha: true, and group master has 1 host (head): name two there, first the one with "
-            "the service and its database, then the one that takes over HDFS and YARN.",
+            "the service, then the one that takes over HDFS and YARN.",
         ),
         *(
             (
@@ -151,6 +151,41 @@ NO_ADDRESS = (
                 ("hadoop_kerberos", False, "true", "false"),
                 ("hadoop_ha", False, "true", "false"),
                 ("hadoop_realm", "B.ORG", '"A.ORG"', '"B.ORG"'),
+            )
+        ),
+        (
+            with_failover(second=False, hadoop_ha=False, infosvc_ha=True),
+            "The inventory has infosvc_ha: true, and two services need two masters: set hadoop_ha to true and name a "
+            "second host in group master, or leave infosvc_ha out.",
+        ),
+        (
+            with_failover(second=True, infosvc_ha=True, infosvc_database="sqlite:////srv/infosvc.db"),
+            "The inventory has infosvc_ha: true and an SQLite file as infosvc_database, which two services cannot "
+            "share: leave infosvc_database out for a MariaDB.",
+        ),
+        (
+            with_failover(second=True, infosvc_ha=True, mariadb_address="127.0.0.1"),
+            "mariadb_address is 127.0.0.1, where other cannot reach MariaDB on head: leave it out.",
+        ),
+        (
+            with_failover(second=True, mariadb_host="worker2", mariadb_address="localhost"),
+            "mariadb_address is localhost, where head cannot reach MariaDB on worker2: leave it out.",
+        ),
+        (
+            with_failover(second=True, infosvc_ha=True, mariadb_host="db.example.org"),
+            "The database is on db.example.org, which is none of the inventory's machines, and nobody knows its "
+            "password: give that as mariadb_password, for instance from ansible-vault, or leave mariadb_host out for a "
+            "MariaDB on the first master.",
+        ),
+        *(
+            (
+                told_apart(**{name: value}),
+                f"{name} is not the same for all machines (head: {said}, other: {said}, worker1: {other}, "
+                f"worker2: {other}): say it once",
+            )
+            for name, value, said, other in (
+                ("infosvc_ha", True, "false", "true"),
+                ("mariadb_host", "worker2", '""', '"worker2"'),
             )
         ),
         (
