@@ -21,7 +21,7 @@ def cli() -> None:
 @cli.command()
 @click.option("--no-provision", is_flag=True, help="Leave new machines bare.")
 @click.option("--spare", is_flag=True, help="One worker more, worker5.")
-@click.option("--secure", is_flag=True, help="Kerberos and two masters; run `down --forget` before and after.")
+@click.option("--secure", is_flag=True, help="Kerberos, two masters, two services; `down --forget` before and after.")
 def up(no_provision: bool, spare: bool, secure: bool) -> None:
     """Bring all machines up and make them a cluster."""
     cycle.up(not no_provision, spare, SECURE if secure else INVENTORY)

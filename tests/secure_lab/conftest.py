@@ -1,4 +1,4 @@
-"""The lab's machines as a cluster with Kerberos and two masters, for all tests of this folder."""
+"""The lab's machines as a cluster with Kerberos, two masters and two services, for all tests of this folder."""
 
 from __future__ import annotations
 

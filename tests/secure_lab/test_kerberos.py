@@ -19,10 +19,11 @@ NAMES = (*MASTERS, *WORKERS)
 REALM = "LAB.EXAMPLE.ORG"
 PAGES = ("https://master:9871/jmx", "http://master:8088/ws/v1/cluster/info", "https://worker1:9865/jmx")
 KEYTABS = {
-    **{name: {"hdfs/HTTP", "hdfs/nn", "yarn/HTTP", "yarn/rm", "nodewise/nodewise"} for name in MASTERS},
+    **{
+        name: {"hdfs/HTTP", "hdfs/nn", "yarn/HTTP", "yarn/rm", "nodewise/nodewise", "nodewise/HTTP"} for name in MASTERS
+    },
     **{name: {"hdfs/HTTP", "hdfs/dn", "yarn/HTTP", "yarn/nm"} for name in WORKERS},
 }
-KEYTABS["master"].add("nodewise/HTTP")
 for deciding in (*MASTERS, "worker1"):
     KEYTABS[deciding].add("hdfs/jn")
 KADMIN = "sudo KRB5_KDC_PROFILE=/var/lib/nodewise-kdc/kdc.conf kadmin.local"
