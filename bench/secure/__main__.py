@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from bench.faults.trials import FAILURES
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
@@ -102,8 +103,8 @@ def _measure(
             say(name)
             try:
                 readings |= PIECES[name](Place(Path(folder), size, chance, rounds, home, say))
-            except (BenchError, HadoopError) as error:
-                failed[name] = str(error)
+            except FAILURES as error:
+                failed[name] = f"{type(error).__name__}: {error}"
                 say(f"{name} is not measured: {error}")
     return since.heading(RESULTS, machine.versions() | machine.hadoop(JARS)) | {
         "commit": commit,

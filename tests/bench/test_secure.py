@@ -20,7 +20,7 @@ from bench.secure.costs import check_report
 from bench.secure.figures import ASKED, NOT_MEASURED
 from bench.secure.pairs import longest_gap
 from bench.secure.pieces import PIECES
-from bench.secure.scene import check_memory
+from bench.secure.scene import Found, check_memory
 from tests.command_lines import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,6 +130,21 @@ def test_the_sum_of_kept_parts_is_told_as_json(tmp_path: Path) -> None:
 
     assert done.exit_code == 1
     assert json.loads(done.output)["values"] == {"service_killed_read": 3.5}
+
+
+def test_a_piece_that_breaks_is_told_and_the_others_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_off(_place: object) -> Found:
+        raise subprocess.TimeoutExpired("nodewise", 900.0)
+
+    monkeypatch.setitem(PIECES, "job", break_off)
+    monkeypatch.setitem(PIECES, "listing", lambda _place: {"listing_plain_whole": [9.0]})
+
+    done = CliRunner().invoke(main, ["--quick", "--only", "job", "--only", "listing", "--json"])
+
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert told["failed"] == {"job": "TimeoutExpired: Command 'nodewise' timed out after 900.0 seconds"}
+    assert told["readings"] == {"listing_plain_whole": [9.0]}
 
 
 @pytest.mark.timeout(900)
