@@ -126,6 +126,7 @@ class Pair:
     def serving(self, machine: str) -> Iterator[subprocess.Popen[bytes]]:
         """The service of a machine."""
         _, *words = start_command(self.site.below(machine, self.texts[machine]["infosvc.service"]))
+        words.append("--no-open-reading")  # as on an address of a network
         settings = self.settings(machine, "infosvc.env") | {"NODEWISE_DATABASE": self.database(machine)}
         with subprocess.Popen([sys.executable, *words], env=self.environment(settings)) as process:
             try:
@@ -142,6 +143,11 @@ class Pair:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    @property
+    def token(self) -> Path:
+        """A file with a token that reads."""
+        return self.site.folder / "conf/tokens/policy"
+
     def run(self, name: str, *words: str) -> Answer:
         """A program of the role, as its tasks run it."""
         text = (ROLES / "infosvc/files" / name).read_text()
@@ -150,9 +156,9 @@ class Pair:
 
     def ask(self) -> Answer:
         """Ask, as the proof of the playbook does, which of the two is active."""
-        token, authorities = self.site.file(SECOND, "token"), self.site.file(SECOND, "conf/tls/ca.pem")
+        authorities = self.site.file(SECOND, "conf/tls/ca.pem")
         urls = self.settings(SECOND, "client.env")["NODEWISE_URL"].split(",")
-        return self.run("one_active.py", str(token), str(authorities), *urls)
+        return self.run("one_active.py", str(self.token), str(authorities), *urls)
 
     def is_active(self, machine: str) -> bool:
         """Whether it is active and the other one follows it."""
@@ -218,6 +224,8 @@ def server(site: Site, texts: dict[str, Texts]) -> Iterator[MariaDB]:
 def pair(site: Site, server: MariaDB) -> Pair:
     """Both machines with their files."""
     made = Pair(site, render(site.folder / "texts", MACHINES, site.told, TEMPLATES))
+    made.token.parent.mkdir()
+    shutil.copy2(site.folder / "conf/tls/authority.pem", site.folder / "conf/tls/ca.pem")
     certificates = {FIRST: site.folder / "conf/tls/service", SECOND: site.folder / SECOND / "service"}
     for machine, certificate in certificates.items():
         tls, hadoop = site.file(machine, "conf/tls"), site.file(machine, "hadoop")
@@ -279,20 +287,22 @@ def test_one_is_active_the_other_follows_and_each_takes_over_from_the_other(pair
         shared = [pair.site.file(FIRST, f"home/service/{name}") for name in ("token", "audit.key")]
         until(lambda: all(file.exists() for file in shared), "the first service begins")
         made = pair.nodewise(FIRST, "token", "create", "proof", "--role", "reader", "--json")
-        pair.site.file(SECOND, "token").write_text(json.loads(made)["token"])
+        pair.token.write_text(json.loads(made)["token"])
         assert "does not answer" in pair.ask().stderr
         for file in shared:  # as the role brings it
             shutil.copy2(file, pair.site.file(SECOND, f"home/service/{file.name}"))
         second = held.enter_context(pair.serving(SECOND))
         until(lambda: pair.is_active(FIRST), "the second one follows it")
+        said = pair.site.play(*((machine, "infosvc", ["prove", "prove_two"], {}) for machine in (FIRST, SECOND)))
+        assert said.stdout.count(" changed=0 ") == 2
 
         pair.nodewise(SECOND, "producer", "put", "note", "--kind", "program", "--time-max", "3600")
         first.kill()
         pair.nodewise(FIRST, "data", "put", "note", "worker1", "by the second")
-        said = pair.ask()
-        assert said.returncode == 1
-        assert f"https://{FIRST}:{pair.site.told['nodewise_infosvc_port']} does not answer" in said.stderr
-        assert f"https://{SECOND}:{pair.site.told['nodewise_infosvc_port']} is active" in said.stderr
+        alone = pair.ask()
+        assert alone.returncode == 1
+        assert f"https://{FIRST}:{pair.site.told['nodewise_infosvc_port']} does not answer" in alone.stderr
+        assert f"https://{SECOND}:{pair.site.told['nodewise_infosvc_port']} is active" in alone.stderr
 
         held.enter_context(pair.serving(FIRST))
         until(lambda: pair.is_active(SECOND), "the first one follows now")
@@ -305,7 +315,7 @@ def test_one_is_active_the_other_follows_and_each_takes_over_from_the_other(pair
 
 def test_where_one_service_is_enough_the_second_one_goes(site: Site) -> None:
     unit, token = site.folder / "unit/nodewise-infosvc.service", site.folder / "token"
-    task = (SECOND, "infosvc", ["no_second"], {})
+    task: Play = (SECOND, "infosvc", ["no_second"], {})
     for file in (unit, token):
         file.write_text("")
 
