@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +44,9 @@ def _run(settings: Settings, file: Path, detached: bool) -> int:
         if parent is not None:
             say(parent, reason)
         return 1
+    # Before anybody learns that it is there: a signal that came earlier would end it with everything left as it is.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.stop())
     note_pid(file)
     if parent is not None:
         say(parent)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import select
-import signal
 import ssl
 import threading
 import time
@@ -42,8 +41,8 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """Listens from its construction on; `run` returns after SIGTERM, SIGINT, or when the service has revoked the
-    token. A `log_file`, to which its log is appended, is kept short.
+    """Listens from its construction on; `run` returns after `stop`, or when the service has revoked the token. A
+    `log_file`, to which its log is appended, is kept short.
 
     OSError or ValueError when what was pushed cannot be read or another agent uses the state directory, SettingsError
     for a bad token file, address or certificate.
@@ -84,8 +83,6 @@ class Agent:
 
     def run(self) -> None:
         """Work until asked to stop; then no run is left behind."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.stop())
         threading.Thread(target=self._server.serve_forever, name="api", daemon=True).start()
         reporter = threading.Thread(target=self._report_loop, name="spool", daemon=True)
         reporter.start()

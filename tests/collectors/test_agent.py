@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -203,6 +204,19 @@ def test_the_pid_file_of_an_agent_that_a_supervisor_has_started_meanwhile_stays(
         assert node.pid == 17
     finally:
         (node.base / "agent.pid").write_text(str(agent))
+
+
+def test_an_agent_that_is_asked_to_end_as_soon_as_it_is_ready_leaves_nothing(node: Any, wait_for: Wait) -> None:
+    program = (
+        "import os, signal, sys; sys.path.insert(0, sys.argv.pop(1)); from collectors.agent import __main__ as agent\n"
+        "say = agent.say; agent.say = lambda pipe: (say(pipe), os.kill(os.getpid(), signal.SIGTERM)); agent.main()"
+    )
+    command = [sys.executable, "-c", program, str(node.program), "--settings", str(node.file), "--detach"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    wait_for(lambda: "agent of n1 ends" in (node.base / "agent.log").read_text())
+    wait_for(lambda: not (node.base / "agent.pid").exists())
 
 
 def test_a_pid_file_that_names_somebody_else_harms_nobody(node: Any) -> None:
