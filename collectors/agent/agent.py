@@ -60,9 +60,8 @@ class Agent:
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._log = RunLog(state_dir / LOG_FOLDER)
-        self._slots = Slots(
-            Launcher(settings, self._pushed, self._guard), self._note_end, node_phase(settings.node_name), self._wake
-        )
+        self._launcher = Launcher(settings, self._pushed, self._guard)
+        self._slots = Slots(self._launcher, self._note_end, node_phase(settings.node_name), self._wake)
         self._tidy = Tidy(state_dir, self._log.keep_only, lambda: cut_log(log_file) if log_file else None)
         self._spool = self._make_spool(token)
         self._stop_asked = False
@@ -93,6 +92,7 @@ class Agent:
         finally:
             self._spool.wake()
             self._slots.end()
+            self._launcher.close()
             self._guard.close()
             reporter.join(PARTING_SECONDS)
             self._spool.close()

@@ -32,6 +32,7 @@ LONGEST_PAUSE_SECONDS = 2.0
 FROZEN_SECONDS = 4.0
 """How long each of several services is given for an answer at first: so long it takes another one to take over."""
 _CHANCE = random.Random()  # noqa: S311 - no secret; and none of the numbers that a program draws from its own
+os.register_at_fork(after_in_child=_CHANCE.seed)
 
 _FAILURES = (OSError, ValueError, http.client.HTTPException)
 

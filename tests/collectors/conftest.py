@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from cryptography.x509.oid import NameOID
 
 from collectors.agent.run.child import Child
 from collectors.agent.run.guard import Guard
+from collectors.agent.run.process import Started
 from collectors.agent.run.trust import Refused
 from collectors.agent.slot import Ended, RunSlot
 from infosvc.http.server import Server
@@ -264,7 +266,7 @@ class Shell:
         state = self.state / slot.data_name
         state.mkdir(exist_ok=True)
         environment = {"PATH": os.environ["PATH"], "STATE_DIR": str(state)}
-        return Child(["sh", "-c", slot.cmd], environment, NoGuard())
+        return Child(partial(Started, ["sh", "-c", slot.cmd], environment), state, NoGuard())
 
 
 @pytest.fixture

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 from collectors.agent.run.guard import Guard, kill_group
 from collectors.agent.run.marked import kill_marked
 from collectors.agent.run.outcome import OUTPUT_LIMIT
+from collectors.agent.run.process import Process
 
 COMPLAINT_LIMIT = 4096  # bytes kept of stderr: its end
 FLOOD_BYTES = 1024 * 1024  # of stderr; then the run is ended
@@ -21,34 +20,18 @@ _CHUNK = 16 * 1024
 class Child:
     """Starts at once; `finished` is asked when one of `descriptors` can be read; nothing of its group outlives it.
 
-    `descriptors` are passed on to the process; `before` is called in the new process, ahead of its command.
+    `start` gets the descriptors that its process is to print and to complain to; its STATE_DIR is `state_dir`.
     """
 
-    def __init__(
-        self,
-        argv: Sequence[str],
-        environment: Mapping[str, str],
-        guard: Guard,
-        descriptors: Sequence[int] = (),
-        before: Callable[[], None] | None = None,
-    ) -> None:
-        self._state_dir = Path(environment["STATE_DIR"])
+    def __init__(self, start: Callable[[int, int], Process], state_dir: Path, guard: Guard) -> None:
+        self._state_dir = state_dir
         self._guard = guard
         self._unwanted = self._killed = False
-        self._process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self._state_dir,
-            env=environment,
-            start_new_session=True,
-            pass_fds=descriptors,
-            preexec_fn=before,
-        )
+        self._status: int | None = None
+        with _Pipe() as printed, _Pipe() as complained:
+            self._process = start(printed.write_end, complained.write_end)
+            self._stdout, self._stderr = printed.keep(), complained.keep()
         guard.watch(self._process.pid)
-        self._ended = os.pidfd_open(self._process.pid)
-        self._stdout, self._stderr = _stream(self._process.stdout), _stream(self._process.stderr)
         self._open = {self._stdout, self._stderr}
         self._printed, self._complained = bytearray(), bytearray()
         self._complaint_bytes = 0
@@ -56,15 +39,14 @@ class Child:
     @property
     def descriptors(self) -> list[int]:
         """What to wait for: each can be read when there is something for `finished` to do."""
-        return [self._ended, *(stream.fileno() for stream in self._open)]
+        return [self._process.descriptor, *self._open]
 
     def has_finished(self) -> bool:
         """True once the process has ended; then its group is killed, its output complete and its status known."""
         self._drain()
         if self._floods() and not self._killed:
             self.kill()
-        # WNOWAIT leaves the dead leader in place, so its group's number cannot be given to others before the kill.
-        if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if not self._process.has_ended():
             return False
         self._close()
         return True
@@ -82,7 +64,8 @@ class Child:
     @property
     def status(self) -> int:
         """Exit status, negative for a signal; only after `finished`."""
-        return int(self._process.returncode)
+        assert self._status is not None  # noqa: S101 - it is known by then, which mypy cannot know
+        return self._status
 
     @property
     def stdout(self) -> bytes:
@@ -95,18 +78,19 @@ class Child:
         return bytes(self._complained)
 
     def _close(self) -> None:
-        kill_group(self._process.pid, signal.SIGKILL)
-        if self._unwanted:  # then it may have left its group, too; looking for that is too slow for every run
+        if not self._process.is_lost:
+            kill_group(self._process.pid, signal.SIGKILL)
+        # What is unwanted may have left its group, too; looking for that is too slow for every run.
+        if self._unwanted or self._process.is_lost:
             kill_marked([str(self._state_dir)])
-        self._process.wait()
+        self._status = self._process.reap()
         self._guard.release(self._process.pid)
         self._drain()
         if self._floods():
             self._complained += b"\nended because it printed too much"
         self._open.clear()
         for stream in (self._stdout, self._stderr):
-            stream.close()
-        os.close(self._ended)
+            os.close(stream)
 
     def _floods(self) -> bool:
         """Whether it prints so much that reading on would only cost time."""
@@ -117,11 +101,11 @@ class Child:
             if not self._read(stream):
                 self._open.discard(stream)
 
-    def _read(self, stream: IO[bytes]) -> bool:
+    def _read(self, stream: int) -> bool:
         """Take what is there without waiting; False at its end."""
         for _ in range(8):  # at most two pipes full, then other slots have their turn
             try:
-                chunk = os.read(stream.fileno(), _CHUNK)
+                chunk = os.read(stream, _CHUNK)
             except BlockingIOError:
                 return True
             if not chunk:
@@ -129,8 +113,8 @@ class Child:
             self._keep(stream, chunk)
         return True
 
-    def _keep(self, stream: IO[bytes], chunk: bytes) -> None:
-        if stream is self._stdout:
+    def _keep(self, stream: int, chunk: bytes) -> None:
+        if stream == self._stdout:
             self._printed += chunk
             del self._printed[OUTPUT_LIMIT + 1 :]
             return
@@ -139,7 +123,21 @@ class Child:
         del self._complained[:-COMPLAINT_LIMIT]
 
 
-def _stream(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None  # noqa: S101 - it is a pipe, which mypy cannot know
-    os.set_blocking(pipe.fileno(), False)
-    return pipe
+class _Pipe:
+    """A pipe of which nothing is left after the block, but the read end if it was kept."""
+
+    def __enter__(self) -> _Pipe:
+        self._read_end, self.write_end = os.pipe()
+        self._kept = False
+        return self
+
+    def keep(self) -> int:
+        """The read end, which does not block."""
+        self._kept = True
+        os.set_blocking(self._read_end, False)
+        return self._read_end
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.write_end)
+        if not self._kept:
+            os.close(self._read_end)

@@ -9,7 +9,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -42,11 +42,16 @@ class Pushed:
 
 @dataclass(frozen=True)
 class Program:
-    """A checked command: arguments that name sealed copies, the descriptors of these, and what its run must know."""
+    """A checked command: arguments that name sealed copies, the descriptors of these, and what its run must know.
+
+    One that `is_shipped_python` has the arguments `python -P -S PATH ...`, and two descriptors: of its own copy and of
+    the agent's file.
+    """
 
     argv: tuple[str, ...]
     descriptors: tuple[int, ...]
     environment: Mapping[str, str]
+    is_shipped_python: bool = False
 
 
 class Trust:
@@ -78,7 +83,8 @@ class Trust:
         if copy.file.endswith(".py"):
             # -P keeps the copy's path, which is not a directory, from being searched for modules. What is pushed needs
             # no site packages, and starts in half the time without.
-            return self._with_agent((sys.executable, "-P", *([] if own else ["-S"]), copy.path, *words[1:]), copy)
+            python = (sys.executable, "-P") if own else (sys.executable, "-P", "-S")
+            return replace(self._with_agent((*python, copy.path, *words[1:]), copy), is_shipped_python=not own)
         if copy.file.endswith(".sh") and not own:
             return self._script(words, copy)
         if not copy.executable:
