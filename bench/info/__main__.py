@@ -126,7 +126,7 @@ def main(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure the information service beside Prometheus on this machine; about fourteen minutes.
+    """Measure the information service beside Prometheus on this machine; about sixteen minutes.
 
     \b
     Examples:

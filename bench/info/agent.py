@@ -19,6 +19,7 @@ from bench.info.processes import Usage, await_ready, clean_environment, free_por
 from bench.info.scale import Scale
 from bench.info.server import Service, serving
 from bench.info.wire import Address, ask_json, ask_once, request
+from collectors.agent.run.fork import RESERVED
 from infosvc.shipping.bundle import build, catalog
 from infosvc.wire.records import Kind, Scope
 
@@ -27,6 +28,10 @@ EMITTED = 10
 FRESH_SECONDS = 30.0
 PATIENCE_SECONDS = 120.0
 EXPORTER = "prometheus-node-exporter"
+EXPORTED = ("cpu", "diskstats", "filefd", "filesystem", "hwmon", "loadavg", "meminfo", "netclass", "netdev", "pressure",
+            "stat", "time", "uname")  # fmt: skip
+"""Its collectors that bring what a node's slots bring by default, as far as it has such; `processes`, which reads every
+process of the machine to count them, would take ten times as much as these together."""
 ALWAYS_THERE = ("cpu_count", "load_1m", "memory_total_bytes")
 """What collectors that ship bring on every machine."""
 PYTHON = "/usr/bin/python3"  # a node's own
@@ -53,7 +58,9 @@ class Watched:
 
 @contextmanager
 def watching(directory: Path, scale: Scale) -> Iterator[Watched]:
-    """An agent whose runs bring ten values each, one whose bring one each, one with what ships, and a node exporter."""
+    """An agent whose runs bring ten values each, one whose bring one each, and one with what ships; a node exporter as
+    it is by default, and one with what ships as far as it has that.
+    """
     directory.mkdir()
     with ExitStack() as held:
         service = held.enter_context(serving(directory / "service"))
@@ -64,7 +71,11 @@ def watching(directory: Path, scale: Scale) -> Iterator[Watched]:
             agents.append(held.enter_context(_agent(service, directory, key, names)))
         slots = _register_shipped(service)
         agents.append(held.enter_context(_agent(service, directory, "agent_shipped", list(ALWAYS_THERE), slots)))
-        exporter = [held.enter_context(_exporter(directory))] if shutil.which(EXPORTER) else []
+        exporter = []
+        if shutil.which(EXPORTER):
+            only = ["--collector.disable-defaults", *(f"--collector.{name}" for name in EXPORTED)]
+            exporter = [held.enter_context(_exporter(directory, key, *options))
+                        for key, options in (("agent", []), ("agent_shipped", only))]  # fmt: skip
         time.sleep(2 * scale.interval)
         yield Watched(service, agents, exporter)
 
@@ -173,17 +184,21 @@ def _private(file: Path, text: str) -> Path:
 
 
 def _agent_alone(pid: int) -> Usage:
-    """An agent and the guard beside it, without its runs; `children` is what ended runs used."""
+    """An agent with its guard and its template; `children` is what ended runs used, and the template to fork them."""
     top = psutil.Process(pid)
     own = top.cpu_times()
-    cpu, rss = own.user + own.system, top.memory_info().rss
+    cpu, runs, rss = own.user + own.system, own.children_user + own.children_system, top.memory_info().rss
     for child in top.children():
         with suppress(psutil.NoSuchProcess):
-            if "STATE_DIR" not in child.environ():  # which every run has
-                times = child.cpu_times()
+            surroundings, times = child.environ(), child.cpu_times()
+            if "STATE_DIR" in surroundings:  # which every run has
+                continue
+            if RESERVED in surroundings:
+                runs += times.user + times.system + times.children_user + times.children_system
+            else:
                 cpu += times.user + times.system
-                rss += child.memory_full_info().uss  # the rest it shares with the agent
-    return Usage(time.monotonic(), cpu, own.children_user + own.children_system, rss)
+            rss += child.memory_full_info().uss  # the rest it shares with the agent
+    return Usage(time.monotonic(), cpu, runs, rss)
 
 
 def _await_values(service: Service, names: list[str]) -> None:
@@ -201,12 +216,13 @@ def _await_values(service: Service, names: list[str]) -> None:
 
 
 @contextmanager
-def _exporter(directory: Path) -> Iterator[Watcher]:
-    port, log = free_port(), directory / "exporter.log"
+def _exporter(directory: Path, key: str, *options: str) -> Iterator[Watcher]:
+    port, log = free_port(), directory / f"exporter-{key}.log"
     address = ("127.0.0.1", port)
-    with running([EXPORTER, f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"], log) as process:
+    argv = [EXPORTER, f"--web.listen-address=127.0.0.1:{port}", "--log.level=error", *options]
+    with running(argv, log) as process:
         await_ready(process, log, lambda: _answers(address, "/"))
-        yield Watcher("agent", lambda: usage(process.pid), lambda: ask_once(address, request("GET", "/metrics")))
+        yield Watcher(key, lambda: usage(process.pid), lambda: ask_once(address, request("GET", "/metrics")))
 
 
 def _answers(address: Address, path: str = "/healthz") -> bool:

@@ -35,7 +35,7 @@ class Scale:
     reading: float = 4.0
     probing: float = 10.0
     ingest: float = 6.0
-    agent: float = 20.0
+    agent: float = 60.0  # some slots run once a minute
     flood: int = 64
     pages: int = 20
     late: float = 2.0
