@@ -337,7 +337,7 @@ def numbers(service: InfoClient, name: str) -> list[int]:
 
 def memory_of(pid: int) -> bytes:
     """All that a process can read of its own."""
-    found = b""
+    found = []
     with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
             span, modes = line.split()[:2]
@@ -345,8 +345,8 @@ def memory_of(pid: int) -> bytes:
             if modes.startswith("r"):
                 with suppress(OSError):  # what the kernel lends
                     memory.seek(first)
-                    found += memory.read(past - first)
-    return found
+                    found.append(memory.read(past - first))
+    return b"".join(found)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PROCESSORS.glob("[!_]*.py")))
