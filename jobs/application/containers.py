@@ -18,6 +18,10 @@ from jobs.reports.report import Failure
 BEFORE = "before its container started"
 ADMIT_SECONDS = 3.0
 """Between two questions whether a role takes nodes that are new in the cluster."""
+TRY_AGAIN_SECONDS = 60.0
+"""After which a role that stands tries a node again that it had left out."""
+FORGET_SECONDS = 600.0
+"""A container that has worked for so long shows that its node is well: what failed there before counts no more."""
 
 
 class Work(Protocol):
@@ -109,7 +113,8 @@ class Containers:
         self._known = dict(known)
         for failure in failures:
             for place in self._on(failure.node_name):
-                self._blame(place, failure)
+                if not place.role.stands:
+                    self._blame(place, failure)
         for granted in held:
             if vacant := self._vacant(granted, known.get(granted.container_id)):
                 self._begin_work(granted, vacant, now)
@@ -139,6 +144,7 @@ class Containers:
         self._look_at_silent(now)
         self._keep_seats(now)
         self._use_spares(now)
+        self._forgive(now)
         if self._count_done() == done:  # else that may have been the last of the work, which nobody has looked at yet
             self._refuse_hopeless(now)
 
@@ -329,8 +335,16 @@ class Containers:
         late = not place.container and now - place.since > self._patience.container_wait
         return late or place.state == "left out"
 
+    def _forgive(self, now: float) -> None:
+        """Give nodes of roles that stand another chance."""
+        for place in (one for one in self._places if one.role.stands):
+            if place.state == "left out" and now - place.since >= TRY_AGAIN_SECONDS:
+                place.begin_again(place.seat, now)
+            elif place.container and now - place.since >= FORGET_SECONDS:
+                place.failures = 0
+
     def _refuse_hopeless(self, now: float) -> None:
-        left = [place for place in self._places if place.state != "done"]
+        left = [place for place in self._places if place.state != "done" and not place.role.stands]
         hopeless = [place for place in left if self._is_hopeless(place, now)]
         if left and (len(hopeless) == len(left) or any(place.role.all_needed for place in hopeless)):
             raise self._nothing_left_error(hopeless)

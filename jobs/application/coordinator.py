@@ -144,6 +144,8 @@ class Role:
     could go on, and with `all_needed` when one is missing. `explain` makes of what is said of those nodes why it ends.
     `admit` says which nodes the role takes of those that are new in the cluster: they get further seats, up to `most`,
     and are spares then. It must not wait, as it is asked again for those that it has not taken.
+    A role that `stands` never ends the job: its nodes are waited for, those that were left out are tried again after a
+    while, and what failed long ago counts no more.
     """
 
     name: str
@@ -157,6 +159,7 @@ class Role:
     most: int = 0
     admit: Callable[[Sequence[str]], Sequence[str]] | None = None
     explain: Callable[[str], str] | None = None
+    stands: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,10 @@ class NodeProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """`done` of `of` units (such as images); `section` is what the kind of job tells beyond that, as JSON."""
+    """`done` of `of` units (such as images); `section` is what the kind of job tells beyond that, as JSON.
+
+    While it `is_open` more may come: the job is not done, even where nothing is left, and nobody knows its share.
+    """
 
     done: int
     of: int
@@ -182,16 +188,17 @@ class Progress:
     nodes: Mapping[str, NodeProgress] = field(default_factory=dict)
     news: Sequence[str] = ()
     section: Mapping[str, Any] | None = None
+    is_open: bool = False
 
     @property
     def share(self) -> float:
         """From 0 to 1."""
-        return self.done / self.of if self.of else 0.0
+        return self.done / self.of if self.of and not self.is_open else 0.0
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left, as also where there was nothing to do."""
-        return self.done >= self.of
+        return self.done >= self.of and not self.is_open
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class JobSpec(JobOptions):
     failures          so many of them leave a node out
     requires          what nodes must have to run its environment, as environments.manifest.Requires
     gpus              that each of its containers has, as boxes.gpus.cards.Wanted
+    within            the application whose master leads this job too, in whose folder its own lies; "" for its own
     """
 
     kind: str
@@ -98,8 +99,14 @@ class JobSpec(JobOptions):
     failures: int = 3
     requires: Mapping[str, Any] = field(default_factory=dict)
     gpus: Mapping[str, Any] = field(default_factory=dict)
+    within: str = ""
+
+    @property
+    def application_id(self) -> str:
+        """The application of YARN that its containers belong to."""
+        return self.within or self.job_id
 
     @property
     def owners_folder(self) -> str:
         """The folder in HDFS that holds the staging folders of one owner's jobs, and what is kept of them."""
-        return self.staging.rpartition("/")[0]
+        return self.staging.rpartition(f"/{self.application_id}")[0] or self.staging.rpartition("/")[0]

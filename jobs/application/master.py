@@ -9,9 +9,10 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
+from types import MappingProxyType
 
 from boxes.gpus.cards import Wanted
 from environments.manifest import Requires
@@ -216,43 +217,10 @@ class Application:
         return self._status(Progress(0, 0, UNIT), ())
 
     def _status(self, progress: Progress, failures: Sequence[Failure]) -> JobStatus:
-        nodes = tuple(self._nodes(progress))
-        speed = sum(node.rate for node in nodes if node.state == "working")
-        news = [*(_news(failure) for failure in failures), *progress.news]
-        return JobStatus(
-            job_id=self._spec.job_id,
-            state=self._state,
-            attempt=self._number,
-            of=progress.of,
-            done=progress.done,
-            errors=sum(node.errors for node in nodes),
-            seconds=self._clock(),
-            seconds_left=(progress.of - progress.done) / speed if speed else None,
-            nodes=nodes,
-            news=tuple(news[-MOST_NEWS:]),
-            kind=self._spec.kind,
-            unit=progress.unit,
-            containers=tuple(map(_container_status, self._started)),
-            section=progress.section,
-        )
-
-    def _nodes(self, progress: Progress) -> Iterable[NodeStatus]:
-        """What the kind tells of each node, and what is known of its container."""
         states = self._containers.states() if self._containers else {}
-        for name in sorted({*progress.nodes, *states}):
-            did, seat = progress.nodes.get(name, NodeProgress()), states.get(name)
-            yield NodeStatus(
-                node_name=name,
-                state=_state(did, seat, progress),
-                planned=did.planned,
-                done=did.done,
-                errors=did.errors,
-                local=did.local,
-                running=did.running,
-                rate=did.rate,
-                failures=seat.failures if seat else 0,
-                said=did.said or (seat.said if seat else ""),
-            )
+        return status_of(
+            self._spec, self._state, self._number, self._clock(), progress, failures, states, self._started
+        )
 
 
 class _Noting:
@@ -272,6 +240,56 @@ class _Noting:
             self._journal.append(Record(STARTED, asdict(_container_status(container))))
             self._started.append(container)
         self._tell_start(container)
+
+
+def status_of(
+    spec: JobSpec,
+    state: str,
+    attempt: int,
+    seconds: float,
+    progress: Progress,
+    failures: Sequence[Failure],
+    seats: Mapping[str, NodeState] = MappingProxyType({}),
+    started: Sequence[Container] = (),
+) -> JobStatus:
+    """How far a job is, from what its kind tells and what is known of its containers; `seats` are by node."""
+    nodes = tuple(_nodes(progress, seats))
+    speed = sum(node.rate for node in nodes if node.state == "working")
+    news = [*(_news(failure) for failure in failures), *progress.news]
+    return JobStatus(
+        job_id=spec.job_id,
+        state=state,
+        attempt=attempt,
+        of=progress.of,
+        done=progress.done,
+        errors=sum(node.errors for node in nodes),
+        seconds=seconds,
+        seconds_left=(progress.of - progress.done) / speed if speed else None,
+        nodes=nodes,
+        news=tuple(news[-MOST_NEWS:]),
+        kind=spec.kind,
+        unit=progress.unit,
+        containers=tuple(map(_container_status, started)),
+        section=progress.section,
+    )
+
+
+def _nodes(progress: Progress, seats: Mapping[str, NodeState]) -> Iterable[NodeStatus]:
+    """What the kind tells of each node, and what is known of its container."""
+    for name in sorted({*progress.nodes, *seats}):
+        did, seat = progress.nodes.get(name, NodeProgress()), seats.get(name)
+        yield NodeStatus(
+            node_name=name,
+            state=_state(did, seat, progress),
+            planned=did.planned,
+            done=did.done,
+            errors=did.errors,
+            local=did.local,
+            running=did.running,
+            rate=did.rate,
+            failures=seat.failures if seat else 0,
+            said=did.said or (seat.said if seat else ""),
+        )
 
 
 def as_ordered(role: Role, options: JobOptions) -> Role:

@@ -88,9 +88,9 @@ class Order:
 
     `uploads` are files of this machine that are laid into the job's folder in HDFS, by their names there. Of what waits
     in its queue, YARN takes the highest `priority` first. `prepare` comes before the job gets a token for writing
-    values; `needs_service` says whether it cannot do without the information service. With a `token` of its own, the
-    job shows that one. Its containers get only nodes that have what it `requires`, as its environment `env` does, and
-    the `gpus` of each.
+    values, valid for `token_seconds`; `needs_service` says whether it cannot do without the information service. With a
+    `token` of its own, the job shows that one. Its containers get only nodes that have what it `requires`, as its
+    environment `env` does, and the `gpus` of each.
     """
 
     kind: str
@@ -103,6 +103,7 @@ class Order:
     prepare: Callable[[InfoClient], None] = lambda _: None
     needs_service: bool = True
     token: str | None = None
+    token_seconds: float = JOB_TOKEN_SECONDS
     priority: int = 0
     master: MasterNeeds = field(default_factory=MasterNeeds)
     env: str = ""
@@ -357,7 +358,7 @@ def job_token(client: InfoClient, order: Order, job_id: str, say: Callable[[str]
         return JobToken(order.token)
     try:
         order.prepare(client)
-        made, text = client.create_token(f"job {job_id}", Role.PROCESSOR, expires_in=JOB_TOKEN_SECONDS)
+        made, text = client.create_token(f"job {job_id}", Role.PROCESSOR, expires_in=order.token_seconds)
     except Forbidden as error:
         if role_of(order.access.token) in LENT_ROLES:
             return JobToken(order.access.token)

@@ -50,6 +50,7 @@ from locality.leases import Leases
 
 SILENCES = 6
 """A worker that is silent for so many times the length of a lease is ended and asked for again."""
+SHARED = "Its workers also did other jobs at the same time, so its speeds were not kept as history."
 
 
 class ItemCoordinator(Coordinator):
@@ -70,6 +71,12 @@ class ItemCoordinator(Coordinator):
         self._stored: JobReport | None = None
         self._decision: Decision
         self._work: Dealer
+        self._is_shared = False
+
+    @property
+    def settings(self) -> ItemSettings:
+        """What the job was told."""
+        return self._settings
 
     @abstractmethod
     def launches(self) -> Callable[[Seat], Launch]:
@@ -85,14 +92,24 @@ class ItemCoordinator(Coordinator):
 
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
         """One worker on each node that can do anything; none when an earlier attempt has put the results in place."""
-        self._stored = self._output.find_stored()
-        if self._stored:
+        if self.is_stored():
             return ()
         launch = self.launches()
+        return (Role("worker", self.divide(knowledge), launch, SILENCES * self._settings.lease_seconds),)
+
+    def is_stored(self) -> bool:
+        """Whether an earlier attempt has put the results in place, so that nothing is left but to `finish`."""
+        self._stored = self._output.find_stored()
+        return self._stored is not None
+
+    def divide(self, knowledge: Knowledge) -> Sequence[str]:
+        """Divide the items, or go on with the division of an earlier attempt; the nodes that may work on them.
+
+        From then on workers are answered, wherever they come from.
+        """
         self._decision = self._find_decision(knowledge)
         self._work = self._dealer()
-        nodes = [node for node, value in sorted(self._decision.readings.numbers().items()) if value > 0]
-        return (Role("worker", nodes, launch, SILENCES * self._settings.lease_seconds),)
+        return [node for node, value in sorted(self._decision.readings.numbers().items()) if value > 0]
 
     def on_start(self, container: Container) -> None:
         """A worker may take leases from now on."""
@@ -102,9 +119,17 @@ class ItemCoordinator(Coordinator):
     def on_end(self, container: Container, end: End) -> Then:
         """What it held is given back; items that are suspected of ending workers speak for its node."""
         node, container_id = container.seat.node_name, container.container_id
-        expected = end.exit.blames and self._work.is_suspect(node, container_id)
+        expected = end.exit.blames and self.is_suspect(container)
         self._work.end_container(node, container_id, end.exit.blames, end.text)
         return Then.EXPECTED if expected else Then.AGAIN
+
+    def is_suspect(self, container: Container) -> bool:
+        """Whether a container works now on items that are suspected of ending workers."""
+        return self._work.is_suspect(container.seat.node_name, container.container_id)
+
+    def note_shared(self) -> None:
+        """Its workers also do other jobs: what they do here does not tell how fast they are."""
+        self._is_shared = True
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """Answer a worker."""
@@ -187,7 +212,8 @@ class ItemCoordinator(Coordinator):
             master_peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             note=note(decision),
         )
-        report = self._remember(summarise(self._settings, decision, course, self.weights()))
+        made = summarise(self._settings, decision, course, self.weights())
+        report = self._remember(replace(made, application_id=attempt.spec.application_id))
         try:
             self._output.commit(report)
         except HadoopError:  # an attempt that was taken for dead may have been faster, or the answer was lost
@@ -198,6 +224,8 @@ class ItemCoordinator(Coordinator):
 
     def _remember(self, report: JobReport) -> JobReport:
         """Write the speeds back as history; a service that is away now costs the history, not the results."""
+        if self._is_shared:
+            return replace(report, note=f"{report.note} {SHARED}".strip())
         speeds = {node.node_name: node.items_per_second for node in report.nodes if node.items}
         program = self._settings.program
         try:

@@ -10,7 +10,14 @@ import pytest
 from hadoop.client.master import Ended, Granted, Heartbeat, Unprepared
 from hadoop.client.yarn import Launch
 from hadoop.errors import HadoopError
-from jobs.application.containers import ADMIT_SECONDS, Containers, NodeState, Patience
+from jobs.application.containers import (
+    ADMIT_SECONDS,
+    FORGET_SECONDS,
+    TRY_AGAIN_SECONDS,
+    Containers,
+    NodeState,
+    Patience,
+)
 from jobs.application.coordinator import Container, End, Role, Seat, Then
 from jobs.application.exits import Exit, exit_of
 from jobs.errors import JobError
@@ -593,3 +600,60 @@ def test_a_role_that_takes_no_new_nodes_goes_on_as_it_is(scene: Scene) -> None:
     scene.step()
 
     assert scene.session.asked == [(1, "a"), (2, "b")]
+
+
+def standing(*nodes: str) -> Scene:
+    """A role that stands."""
+    made = Scene(replace(role(*nodes), stands=True))
+    made.step()
+    return made
+
+
+def test_a_role_that_stands_waits_for_its_nodes_however_long_these_are_full() -> None:
+    scene = standing("a")
+
+    for _ in range(5):
+        scene.step(seconds=10 * PATIENCE.container_wait)
+
+    assert scene.state("a") == "starting"
+    assert scene.session.asked == [(1, "a")]
+
+
+def test_a_role_that_stands_tries_a_node_again_that_failed_too_often() -> None:
+    scene = standing("a")
+    for _ in range(PATIENCE.failures):
+        scene.end(scene.grant("a"), 1)
+        scene.step()
+    assert scene.state("a") == "left out"
+
+    scene.step(seconds=TRY_AGAIN_SECONDS)
+    scene.step()
+
+    assert scene.state("a") == "starting"
+    assert scene.containers.states()["a"].failures == 0
+    assert len(scene.session.asked) == PATIENCE.failures + 1
+
+
+def test_what_failed_before_a_container_worked_for_long_counts_no_more_where_a_role_stands() -> None:
+    scene = standing("a")
+    for _ in range(PATIENCE.failures - 1):
+        scene.end(scene.grant("a"), 1)
+        scene.step()
+    given = scene.grant("a")
+    scene.work.last["a"] = scene.now + FORGET_SECONDS
+
+    scene.step(seconds=FORGET_SECONDS)
+    scene.end(given, 1)
+
+    assert scene.state("a") != "left out"
+    assert scene.containers.states()["a"].failures == 1
+
+
+def test_a_role_that_stands_adopts_its_containers_whatever_failed_in_an_earlier_attempt() -> None:
+    scene = Scene(replace(role("a"), stands=True))
+    failures = [Failure("a", f"c{number}", "crashed", 1.0) for number in range(PATIENCE.failures)]
+
+    scene.containers.adopt([Granted("c9", "a", "a:8042", None, 0)], failures, 0.0, {"c9": Seat("worker", 0, "a")})
+
+    assert scene.state("a") == "working"
+    assert scene.session.released == []

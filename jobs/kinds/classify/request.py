@@ -53,19 +53,30 @@ def check(submitter: Submitter, request: Request) -> Request:
 
     The request comes back with what was found out about its files and its rows.
     """
-    check_python(request.settings.worker_python, bool(request.settings.environment))
-    request = replace(request, laid=_find_environment(submitter, request))
-    settings, network = request.settings, request.network
+    request, nodes = check_nodes(submitter, request)
+    settings, filesystem = request.settings, submitter.filesystem
     submission.check_policies(settings)
-    nodes = submitter.check(order(submitter, request))
-    filesystem = submitter.filesystem
     submission.check_paths(
         filesystem, settings, remedy=f"`nodewise images load DIR {settings.input}` puts images there"
     )
-    row_bytes = model_check.check(network, settings.worker_python, settings.batch, submitter.say)
+    request = check_network(submitter, request)
     settings = choose_capability(request, nodes, submitter.say)
     files = Listing(filesystem).summary(submitter.path(settings.input)).files
-    return replace(request, settings=replace(settings, row_bytes=row_bytes), files=files)
+    return replace(request, settings=settings, files=files)
+
+
+def check_nodes(submitter: Submitter, request: Request) -> tuple[Request, Sequence[str]]:
+    """Find what stands against its workers, wherever their work comes from; the nodes that can have one."""
+    check_python(request.settings.worker_python, bool(request.settings.environment))
+    request = replace(request, laid=_find_environment(submitter, request))
+    return request, submitter.check(order(submitter, request))
+
+
+def check_network(submitter: Submitter, request: Request) -> Request:
+    """Find out how large its rows are; JobError when its network does not fit."""
+    settings = request.settings
+    row_bytes = model_check.check(request.network, settings.worker_python, settings.batch, submitter.say)
+    return replace(request, settings=replace(settings, row_bytes=row_bytes))
 
 
 def choose_capability(request: Request, nodes: Sequence[str], say: Callable[[str], None]) -> ClassifySettings:
