@@ -30,6 +30,7 @@ COMMANDS = {
     "locality": "jobs.commands.locality.group:locality",
     "env": "jobs.commands.environment:env",
     "job": "jobs.commands.job.job_group:job",
+    "pool": "jobs.commands.pool.pool_group:pool",
     "notebook": "jobs.commands.notebook:notebook",
     "task": "jobs.commands.task.task_group:task",
     "queue": "jobs.commands.task.task_queue:queue",
@@ -53,6 +54,7 @@ WATCHED = {
     "locality": ["blocks", "cost", "plan"],
     "env": ["list"],
     "job": ["list"],
+    "pool": ["list"],
     "task": ["list"],
     "queue": [],
 }

@@ -19,6 +19,7 @@ from hadoop.errors import HadoopError
 from jobs.division import kept_work
 from jobs.division.decision import Decision
 from jobs.errors import JobError
+from jobs.job_ids import POOL_JOB
 
 NAME = "decision.json"
 FOLDER = "decisions"
@@ -102,13 +103,14 @@ def load(where: str, connect: Callable[[], Session]) -> Decision:
     """
     if Path(where).is_file():
         return Decision.from_bytes(_read_local(where), where)
-    if not (JOB_ID.fullmatch(where) or where.startswith(("/", "hdfs:"))):
+    is_job = JOB_ID.fullmatch(where) or POOL_JOB.fullmatch(where)
+    if not (is_job or where.startswith(("/", "hdfs:"))):
         raise JobError(
             f"{where} is not a file here, a job id or a path of HDFS",
             remedy=(f"give application_1700000000000_0001, a job's output such as hdfs:///out/run1, or a {NAME}"),
         )
     session = connect()
-    path = _of_job(session, where) if JOB_ID.fullmatch(where) else _of_path(session.filesystem, where)
+    path = _of_job(session, where) if is_job else _of_path(session.filesystem, where)
     return Decision.from_bytes(session.filesystem.read(path), path)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # whoever reads a kind's settings needs nothing of an applica
 KINDS: Mapping[str, str] = {
     "classify": "jobs.kinds.classify.coordinator:Classify",
     "command": "jobs.kinds.command.coordinator:Command",
+    "pool": "jobs.kinds.pool.coordinator:Pool",
     "task": "jobs.kinds.task.runner:Task",
     "train": "jobs.kinds.train.coordinator:Train",
     "warm": "jobs.kinds.warm.coordinator:Warm",

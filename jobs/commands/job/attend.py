@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Protocol
 
 import click
 from rich.console import Console
 
 from hadoop.client.yarn import Application
-from jobs.application.following import Following, Watch, follow
+from jobs.application.following import Following, Watch, ask, follow
+from jobs.application.status import JobStatus
 from jobs.commands.job.bars import view
 from jobs.errors import JobError
 
+Ask = Callable[[Application], JobStatus | None]
+"""Has a job's application master say how far it is."""
 INTERRUPTED = 130
 """Exit status of a program that Ctrl-C ended: 128 and the signal's number."""
 
@@ -23,12 +27,12 @@ class Session(Following, Protocol):
     def kill(self, application_id: str) -> None: ...
 
 
-def attend(session: Session, job_id: str, console: Console) -> Application:
+def attend(session: Session, job_id: str, console: Console, asked: Ask = ask) -> Application:
     """Follow one's own job to its end, JobError when it fails; after Ctrl-C ask, and leave with exit status 130.
 
     Who cannot be asked, or presses Ctrl-C again, leaves the job running.
     """
-    watch, shown = Watch(), view(console)
+    watch, shown = Watch(asked), view(console)
     while True:
         try:
             return follow(session, job_id, shown, watch)
@@ -42,10 +46,10 @@ def attend(session: Session, job_id: str, console: Console) -> Application:
             raise click.exceptions.Exit(INTERRUPTED)
 
 
-def watch(session: Session, job_id: str, console: Console) -> Application:
+def watch(session: Session, job_id: str, console: Console, asked: Ask = ask) -> Application:
     """Follow any job to its end, JobError when it fails; Ctrl-C ends the following alone, with exit status 130."""
     try:
-        return follow(session, job_id, view(console))
+        return follow(session, job_id, view(console), Watch(asked))
     except KeyboardInterrupt:
         console.print(_how_to_return(job_id), soft_wrap=True)
         raise click.exceptions.Exit(INTERRUPTED) from None

@@ -9,6 +9,7 @@ import click
 from rich.table import Column, Table
 
 from jobs.application import job_record
+from jobs.commands.job import pooled
 from jobs.commands.job.records import application_json
 from jobs.commands.options import hadoop_options, session, show
 
@@ -18,13 +19,15 @@ from jobs.commands.options import hadoop_options, session, show
 @hadoop_options
 @click.pass_obj
 def list_(home: Path, /, as_json: bool, **hadoop: Any) -> None:
-    """List the jobs that YARN remembers.
+    """List the jobs that YARN remembers, and those in pools of which anything is kept.
 
     \b
     Example:
       nodewise job list --json
     """
-    found = session(home, hadoop).yarn.applications()
+    submitter = session(home, hadoop)
+    applications = submitter.yarn.applications()
+    found = [*applications, *pooled.list_kept(submitter.filesystem, applications)]
     table = Table(Column("job", no_wrap=True), "kind", "state", "outcome", "progress", "attempts", "said")
     for one in found:
         said = one.diagnostics.split("\n", maxsplit=1)[0]

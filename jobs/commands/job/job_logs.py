@@ -17,6 +17,7 @@ from jobs.application import logs as job_logs
 from jobs.application.status import ContainerStatus
 from jobs.commands.job import attend
 from jobs.commands.options import hadoop_options, page_reader, progress_console
+from jobs.job_ids import application_of
 
 
 @click.command()
@@ -28,13 +29,15 @@ from jobs.commands.options import hadoop_options, page_reader, progress_console
 def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any) -> None:
     """Print what the application masters and the workers of a job wrote, each line after the name of its node.
 
+    Of a job in a pool these are the pool's, with what they wrote of other jobs.
+
     A line of stdout follows a |, one of stderr a !, and what nodewise itself says a -.
 
     \b
     Example:
       nodewise job logs application_1700000000000_0001 -f
     """
-    where = page_reader(home, hadoop)
+    where, job_id = page_reader(home, hadoop), application_of(job_id)
     managers = resourcemanager_addresses(where.conf_dir)
 
     def list_containers(alive: bool) -> Sequence[ContainerStatus]:

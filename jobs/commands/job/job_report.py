@@ -38,7 +38,7 @@ def report(home: Path, /, outputs: tuple[str, ...], html_file: Path | None, as_j
         if html_file:
             save(html_file, record_page(record.status, record.said).encode(), "page")
         return
-    reports = show_reports(submitter, [records.output(submitter, one) for one in outputs], as_json)
+    reports = show_reports(submitter.filesystem, [records.output(submitter, one) for one in outputs], as_json)
     if html_file:
         page = pages.html(reports[0]) if len(reports) == 1 else pages.comparison_html(reports)
         save(html_file, page.encode(), "page")

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from jobs.application import following
-from jobs.commands.job import attend, bars
+from jobs.commands.job import attend, bars, pooled
 from jobs.commands.job.records import application_json
 from jobs.commands.options import hadoop_options, progress_console, session, show
+from jobs.job_ids import POOL_JOB
 
 
 @click.command()
@@ -26,6 +27,9 @@ def status(home: Path, /, job_id: str, watch: bool, as_json: bool, **hadoop: Any
     Example:
       nodewise job status application_1700000000000_0001 --watch
     """
+    if POOL_JOB.fullmatch(job_id):
+        pooled.show_status(home, hadoop, job_id, watch, as_json)
+        return
     submitter = session(home, hadoop)
     if watch:
         attend.watch(submitter, job_id, progress_console)

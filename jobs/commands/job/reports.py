@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.application.submit import Submitter
+from jobs.application.job_record import Files
 from jobs.commands.job import tables
 from jobs.commands.options import console, progress_console, show
 from jobs.errors import JobError
 from jobs.reports.report import JobReport
 
 
-def show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) -> list[JobReport]:
+def show_reports(files: Files, outputs: Sequence[str], as_json: bool) -> list[JobReport]:
     """Print them side by side, and return them; JobError where there is none."""
-    bodies = [read_report(submitter, output) for output in outputs]
+    bodies = [read_report(files, output) for output in outputs]
     reports = [JobReport.from_json(body) for body in bodies]
     show(as_json, bodies[0] if len(bodies) == 1 else bodies, tables.comparison(reports))
     if not as_json:
@@ -29,15 +29,15 @@ def show_reports(submitter: Submitter, outputs: Sequence[str], as_json: bool) ->
     return reports
 
 
-def read_report(submitter: Submitter, output: str) -> dict[str, Any]:
+def read_report(files: Files, output: str) -> dict[str, Any]:
     """The report in an output; JobError when there is none that can be read."""
     name = f"{output.rstrip('/')}/report.json"
-    if not submitter.filesystem.exists(name):
+    if not files.exists(name):
         raise JobError(
             f"{output} holds no report.json", remedy="is it the output of a finished job? `nodewise job list`"
         )
     try:
-        body: dict[str, Any] = json.loads(submitter.filesystem.read(name))
+        body: dict[str, Any] = json.loads(files.read(name))
     except ValueError as error:
         raise JobError(f"{name} is not a report of a job: it is not JSON ({error})") from error
     return body

@@ -33,7 +33,7 @@ def report(home: Path, /, output: str, as_json: bool, **hadoop: Any) -> None:
       nodewise train report hdfs:///out/run1
     """
     submitter = session(home, hadoop)
-    body = read_report(submitter, output_of(submitter, output))
+    body = read_report(submitter.filesystem, output_of(submitter, output))
     if "generations" not in body:
         raise JobError(f"{output} holds the report of another kind of job", remedy=f"nodewise job report {output}")
     show(as_json, body, Group(_nodes(body), *_events(body)))

@@ -1,0 +1,79 @@
+"""`nodewise pool show`: what a pool has, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Group
+from rich.table import Column, Table
+
+from hadoop.rest.addresses import resourcemanager_addresses
+from jobs.application.following import ask_proxy
+from jobs.application.status import JobStatus
+from jobs.commands.options import hadoop_options, page_reader, show
+from jobs.kinds.pool.client import Pool, Pools
+
+
+@click.command("show")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@hadoop_options
+@click.pass_obj
+def show_(home: Path, /, name: str, as_json: bool, **hadoop: Any) -> None:
+    """Show a pool of your own: what its workers have loaded, the state of each, and its jobs.
+
+    \b
+    Example:
+      nodewise pool show photos
+    """
+    where = page_reader(home, hadoop)
+    pool = Pools(where.conf_dir, where.user).find(name)
+    jobs, status = pool.jobs(), ask_proxy(resourcemanager_addresses(where.conf_dir), pool.application_id)
+    about = _about(name, pool)
+    nodes = [node.to_json() for node in status.nodes] if status else []
+    show(as_json, {**about, "nodes": nodes, "jobs": jobs}, Group(_heading(about), _nodes(status), _jobs(jobs)))
+
+
+def _about(name: str, pool: Pool) -> dict[str, Any]:
+    settings = pool.settings
+    job = settings.job
+    return {
+        "name": name,
+        "job_id": pool.application_id,
+        "kind": settings.of,
+        "engine": job.get("engine"),
+        "model": job.get("model"),
+        "batch": job.get("batch"),
+        "vcores": job.get("vcores"),
+        "queue": pool.spec.queue,
+        "most_jobs": settings.most_jobs,
+        "idle_seconds": settings.idle_seconds,
+    }
+
+
+def _heading(about: Mapping[str, Any]) -> str:
+    idle = f"ends after {about['idle_seconds']:g} s without a job" if about["idle_seconds"] else "never ends by itself"
+    return (
+        f"{about['name']} ({about['job_id']}): {about['engine']}, {about['model']}, batch {about['batch']}, "
+        f"{about['vcores']} vcores a worker, queue {about['queue']}, {idle}"
+    )
+
+
+def _nodes(status: JobStatus | None) -> Table | str:
+    if status is None:
+        return "its application master does not say how its workers are"
+    table = Table(Column("node", no_wrap=True), "worker", "in work", "failures", "said")
+    for node in status.nodes:
+        table.add_row(node.node_name, node.state, str(node.running), str(node.failures), node.said)
+    return table
+
+
+def _jobs(jobs: list[dict[str, Any]]) -> Table:
+    table = Table(Column("job", no_wrap=True), "state", "done", "weight", "output", "said")
+    for one in jobs:
+        done = f"{one['done']} of {one['of']}"
+        table.add_row(one["job_id"], one["state"], done, f"{one['weight']:g}", one["output"], one["said"])
+    return table

@@ -1,0 +1,1 @@
+"""A kind of job that keeps workers ready for other jobs."""

@@ -1,0 +1,216 @@
+"""Reaches the pools of a user without a JVM: YARN tells where a pool's master listens, and HDFS has what it is told.
+
+Only the owner of a pool can read its token, in the pool's folder in HDFS.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
+from hadoop.rest.pages import NotKnown
+from hadoop.rest.resourcemanager import ResourceManager
+from hadoop.rest.webhdfs import WebHdfs
+from infosvc.wire.bounded_answer import answer_by, new_connection, read_whole
+from jobs.application.job_record import KIND_TAG
+from jobs.application.job_spec import JobSpec
+from jobs.errors import JobError
+from jobs.kinds.pool.settings import PoolSettings, check_name
+from jobs.kinds.pool.wishes import DOWN, JOB, JOBS, KILL, SUBMIT, Down, JobWish, OneJob
+
+KIND = "pool"
+TAG = "pool="
+UNDER_WAY = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
+TYPE = "NODEWISE"
+"""What YARN calls applications of ours."""
+AWAY_SECONDS = 60.0
+"""How long the master of a pool may not answer: YARN starts another one meanwhile."""
+CALL_SECONDS, CONNECT_SECONDS = 90.0, 5.0
+PAUSE_SECONDS = 0.25
+MOST_BYTES = 16 << 20
+
+
+class NotNow(JobError):
+    """What was asked for may be had later: the pool is not up, is full, or has no worker."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A pool as YARN tells of it; `state` is YARN's word."""
+
+    name: str
+    application_id: str
+    user: str
+    queue: str
+    state: str
+    started_at: float
+
+
+def pool_tag(name: str) -> str:
+    """The tag by which YARN keeps the name of a pool; JobError for what can be no name."""
+    return TAG + check_name(name)
+
+
+class Pools:
+    """The pools of a cluster, as `user` sees them. HadoopError when YARN or HDFS does not answer."""
+
+    def __init__(self, conf_dir: Path, user: str) -> None:
+        self._manager = ResourceManager(resourcemanager_addresses(conf_dir), user)
+        self.filesystem = WebHdfs(namenode_addresses(conf_dir), user)
+        self.user = user
+
+    def list(self) -> list[Found]:
+        """All that YARN has not ended, by name."""
+        rows = self._manager.applications(TYPE, UNDER_WAY)
+        return sorted((found for row in rows if (found := _parse(row))), key=lambda one: (one.name, one.user))
+
+    def find(self, name: str) -> Pool:
+        """The user's own pool of a name; NotNow when there is none."""
+        wanted = check_name(name)
+        all_names = []
+        for found in self.list():
+            if found.user == self.user:
+                if found.name == wanted:
+                    return Pool(found.application_id, self._manager, self.filesystem)
+                all_names.append(found.name)
+        known = f"{self.user} has {', '.join(all_names)}" if all_names else f"{self.user} has none"
+        raise NotNow(
+            f"there is no pool {wanted}: {known}", remedy=f"`nodewise pool up {wanted} --engine ENGINE` starts it"
+        )
+
+    def of(self, application_id: str) -> Pool:
+        """The pool that is this application, if it goes on; NotNow when it has ended, or YARN does not know it."""
+        try:
+            is_running = self._manager.is_running(application_id)
+        except NotKnown:
+            is_running = False
+        if not is_running:
+            raise NotNow(f"the pool {application_id} has ended, and its jobs with it")
+        return Pool(application_id, self._manager, self.filesystem)
+
+
+class Pool:
+    """One pool of the user's own. JobError says why it does not do what it was asked for, and what to do."""
+
+    def __init__(self, application_id: str, manager: ResourceManager, filesystem: WebHdfs) -> None:
+        self.application_id = application_id
+        self._manager = manager
+        self._filesystem = filesystem
+        self._spec: JobSpec | None = None
+        self._address = ""
+
+    @property
+    def spec(self) -> JobSpec:
+        """What its master was told."""
+        if self._spec is None:
+            self._spec = JobSpec.from_json(self._read("job.json"))
+        return self._spec
+
+    @property
+    def settings(self) -> PoolSettings:
+        """What it was told as a pool."""
+        return PoolSettings.from_json(self.spec.settings)
+
+    def submit(self, wish: JobWish) -> tuple[str, list[str]]:
+        """Give it a job; the job's id, and what there is to say of it."""
+        answer = self._call(SUBMIT, wish, wish.capability_wait)
+        return str(answer["job_id"]), list(answer["notes"])
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Those at work, and those that have ended lately, in the order in which they came."""
+        return list(self._call(JOBS, {})["jobs"])
+
+    def job(self, job_id: str) -> tuple[dict[str, Any], str]:
+        """The status of one, as JSON, and what was said at its end."""
+        answer = self._call(JOB, OneJob(job_id))
+        return answer["status"], str(answer["said"])
+
+    def kill(self, job_id: str) -> str:
+        """End one; the state that it was in."""
+        return str(self._call(KILL, OneJob(job_id))["was"])
+
+    def go_down(self, now: bool) -> int:
+        """Have it end once its jobs have, or kill these now; how many there are."""
+        return int(self._call(DOWN, Down(now))["jobs"])
+
+    def _call(self, path: str, body: Any, more_seconds: float = 0.0) -> dict[str, Any]:
+        """An answer of its master, whichever attempt that is; calls can be made again, and take 90 s or some more."""
+        content, give_up = msgspec.json.encode(body), time.monotonic() + AWAY_SECONDS
+        while True:
+            try:
+                status, answer = self._post(path, content, CALL_SECONDS + more_seconds)
+            except (OSError, HTTPException, NotKnown) as error:
+                status, answer = 503, {"error": str(error) or type(error).__name__}
+            if status == 200:
+                return _checked(answer)
+            if status != 503:
+                raise JobError(f"the pool's master refused {path}: {answer.get('error', status)}")
+            if not self._manager.is_running(self.application_id):
+                raise NotNow(f"the pool {self.application_id} has ended")
+            if time.monotonic() > give_up:
+                raise NotNow(
+                    f"the master of the pool {self.application_id} does not answer: {answer.get('error', status)}",
+                    remedy=f"`nodewise job status {self.application_id}` tells what it does",
+                )
+            self._address = ""
+            time.sleep(PAUSE_SECONDS)
+
+    def _post(self, path: str, content: bytes, seconds: float) -> tuple[int, dict[str, Any]]:
+        token = self.spec.token
+        if not self._address:
+            self._address = str(self._read("master.json")["address"])
+        parts = urlsplit(self._address)
+        connection = new_connection(str(parts.hostname), parts.port, CONNECT_SECONDS)
+        try:
+            connection.request("POST", path, content, {"Authorization": f"Bearer {token}"})
+            answer = answer_by(connection, time.monotonic() + seconds)
+            found = json.loads(read_whole(answer, MOST_BYTES) or b"{}")
+            return answer.status, found if isinstance(found, dict) else {}
+        except ValueError as error:
+            raise HTTPException(f"it is no answer of a pool's master: {error}") from None
+        finally:
+            connection.close()
+
+    def _read(self, name: str) -> Any:
+        """A file of the pool's folder."""
+        return json.loads(self._filesystem.read(f"{self._filesystem.home()}/.nodewise/{self.application_id}/{name}"))
+
+
+def patiently(seconds: float, do: Callable[[], Any], say: Callable[[str], None]) -> Any:
+    """What `do` brings, tried again for so long while it is NotNow; `say` hears once why it waits."""
+    until, said = time.monotonic() + seconds, ""
+    while True:
+        try:
+            return do()
+        except NotNow as error:
+            if time.monotonic() >= until:
+                raise
+            if error.message != said:
+                said = error.message
+                say(f"waits: {said}")
+            time.sleep(PAUSE_SECONDS)
+
+
+def _parse(row: Mapping[str, Any]) -> Found | None:
+    tags = [tag.strip() for tag in str(row.get("applicationTags") or "").split(",")]
+    name = next((tag.removeprefix(TAG) for tag in tags if tag.startswith(TAG)), "")
+    if not name or f"{KIND_TAG}{KIND}" not in tags:
+        return None
+    queue, started = str(row.get("queue") or ""), float(row.get("startedTime") or 0) / 1000
+    return Found(name, str(row["id"]), str(row.get("user") or ""), queue, str(row["state"]), started)
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    """JobError for a refusal, NotNow for one that may pass."""
+    if "refused" in answer:
+        raise (NotNow if answer["passes"] else JobError)(str(answer["refused"]), remedy=str(answer["remedy"]))
+    return answer

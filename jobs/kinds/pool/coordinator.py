@@ -1,0 +1,275 @@
+"""Keeps a worker ready on each node, and leads jobs that users give it: several at once, and none harms another.
+
+A job of a pool is planned, leased, journaled, stored and reported as one that has an application of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import msgspec
+
+from hadoop.errors import HadoopError
+from jobs.application.calls import Request, decode_body
+from jobs.application.coordinator import (
+    Attempt,
+    Container,
+    Coordinator,
+    End,
+    Knowledge,
+    NodeProgress,
+    Outcome,
+    Progress,
+    Role,
+    Seat,
+    Then,
+)
+from jobs.application.journal import Record
+from jobs.itemwork.calls import LARGEST
+from jobs.itemwork.coordinator import SILENCES
+from jobs.job_ids import pool_job_id
+from jobs.kinds.pool.intake import Intake
+from jobs.kinds.pool.lives import Lives
+from jobs.kinds.pool.pooled_job import PooledJob, make_division
+from jobs.kinds.pool.seats import Seats
+from jobs.kinds.pool.settings import PoolSettings
+from jobs.kinds.pool.wishes import (
+    DOWN,
+    JOB,
+    JOBS,
+    KILL,
+    READY,
+    SUBMIT,
+    USERS,
+    Down,
+    JobWish,
+    OneJob,
+    Refusal,
+)
+from jobs.kinds.pool.workers import Workers
+
+TAKEN, ENDED = "taken", "ended"
+"""Records of the journal: a job that was taken on, and how one ended."""
+MOST_NODES = 100_000
+MOST_KEPT = 100
+"""Jobs that have ended of which the pool itself still tells."""
+IDLE, WANTED = "it had no job for {}", "it was ended by its owner"
+
+
+class Pool(Coordinator):
+    """One attempt at one pool; JobError when no worker can load what its jobs need."""
+
+    calls: ClassVar[Mapping[str, int]] = {**LARGEST, **USERS}
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._settings = settings = PoolSettings.from_json(attempt.spec.settings)
+        spec = replace(attempt.spec, kind=settings.of, settings=settings.job)
+        self._sample = make_division(replace(attempt, spec=spec))
+        self._workers = Workers(attempt.clock)
+        self._intake = Intake(attempt, settings, self._sample, self._workers)
+        self._lives: Lives
+        self._lock = threading.Lock()
+        self._taking = threading.Lock()
+        self._jobs: dict[int, PooledJob] = {}
+        self._keys: dict[str, int] = {}
+        self._items = 0
+        self._ends: str | None = None
+        self._busy_at = attempt.clock()
+        self._broken: HadoopError | None = None
+        self._users: Mapping[str, Callable[[Request], Mapping[str, Any]]] = {
+            SUBMIT: self._submit,
+            JOBS: lambda _: {"jobs": [_line(job) for job in self._all()]},
+            JOB: self._tell,
+            KILL: self._kill,
+            DOWN: self._go_down,
+        }
+
+    def roles(self, knowledge: Knowledge) -> Sequence[Role]:
+        """A worker on each node, or on the best ones; jobs of an earlier attempt go on."""
+        launch = self._sample.launches()
+        self._lives = Lives(self._workers, knowledge, self._note_end, self._settings.most_jobs, self._settings.name)
+        seats, most = Seats(self._attempt, knowledge, self._settings.best_by), self._settings.most_nodes
+        self._take_up()
+        silence = SILENCES * self._sample.settings.lease_seconds
+        if most:
+            first, spares = seats.nodes[:most], seats.nodes[most:]
+            return (Role("worker", first, launch, silence, spares=spares, stands=True),)
+        nodes = list(seats.nodes)
+        return (Role("worker", nodes, launch, silence, most=MOST_NODES, admit=seats.admit, stands=True),)
+
+    def on_start(self, container: Container) -> None:
+        """A worker is there."""
+        self._workers.on_start(container)
+
+    def on_end(self, container: Container, end: End) -> Then:
+        """A worker is lost: another one is asked for, and the jobs go on meanwhile."""
+        return self._workers.on_end(container, end)
+
+    def last_heard(self, seat: Seat) -> float:
+        """When a worker last said anything."""
+        return self._workers.last_heard(seat)
+
+    def starting(self, seat: Seat) -> None:
+        """A node keeps its parts of all jobs until its worker can begin."""
+        self._workers.starting(seat)
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
+        """Answer a worker or a user."""
+        if call not in USERS:
+            return self._workers.hear(call, request)
+        try:
+            return self._users[call](request)
+        except Refusal as refusal:
+            return refusal.to_json()
+
+    def tick(self) -> None:
+        """See what has become of the jobs, and end when nobody has needed the pool for long."""
+        self._lives.look()
+        if self._broken:
+            raise self._broken
+        idle, now = self._settings.idle_seconds, self._attempt.clock()
+        with self._lock:
+            if self._at_work():
+                self._busy_at = now
+            elif self._ends is None and idle and now - self._busy_at >= idle:
+                self._ends = IDLE.format(self._settings.idle)
+            if self._is_over():
+                self._workers.end()
+
+    def progress(self) -> Progress:
+        """Items of all jobs: those that are at work, and those that have ended."""
+        jobs, done, of = self._workers.jobs(), self._items, self._items
+        nodes: dict[str, NodeProgress] = dict.fromkeys(self._workers.ready(), NodeProgress(said=READY))
+        for status in (job.status() for job in jobs):
+            done, of = done + status.done, of + status.of
+            for one in status.nodes:
+                known = nodes.get(one.node_name, NodeProgress())
+                nodes[one.node_name] = replace(
+                    known,
+                    planned=known.planned + one.planned,
+                    done=known.done + one.done,
+                    errors=known.errors + one.errors,
+                    local=known.local + one.local,
+                    running=known.running + one.running,
+                )
+        with self._lock:
+            waiting, is_over = len(self._at_work()), self._is_over()
+        section = {"Pool": self._settings.name, "Jobs at work": waiting, "Jobs in all": len(self._keys)}
+        return Progress(done, of, self._sample.unit, nodes, section=section, is_open=not is_over)
+
+    def finish(self) -> Outcome:
+        """Nothing is left to be put in place: each job has its own results."""
+        return Outcome(f"the pool {self._settings.name} has done {len(self._keys)} jobs: {self._ends}")
+
+    def _take_up(self) -> None:
+        """Go on with the jobs that an earlier attempt has taken on and not ended."""
+        ended = {record.body["number"]: record.body for record in self._attempt.earlier if record.kind == ENDED}
+        for record in self._attempt.earlier:
+            if record.kind == TAKEN:
+                number, wish = record.body["number"], msgspec.convert(record.body["wish"], JobWish)
+                self._keys[wish.key] = number
+                if number in ended:
+                    self._items += ended[number]["items"]
+                    continue
+                job = self._jobs[number] = PooledJob(self._attempt, self._settings, number, wish)
+                self._lives.begin(job)
+
+    def _submit(self, request: Request) -> Mapping[str, Any]:
+        """Take a job on, or say why not."""
+        wish, notes = decode_body(request.body, JobWish), list[str]()
+        if (number := self._keys.get(wish.key)) is None:
+            with self._lock:
+                at_work = self._at_work()
+            wish = self._intake.check(wish, at_work, notes)
+            with self._taking:  # whoever asks again while the first call is answered gets the same job
+                number = self._keys.get(wish.key) or self._take(wish)
+        return {"job_id": pool_job_id(self._attempt.spec.job_id, number), "notes": notes}
+
+    def _take(self, wish: JobWish) -> int:
+        """Record a job, and begin it; its number."""
+        with self._lock:
+            if self._ends is not None:
+                name = self._settings.name
+                raise Refusal(f"the pool {name} is going down: {self._ends}", "`nodewise pool up` starts another")
+            self._intake.check_room(wish, self._at_work())
+            number = len(self._keys) + 1
+        self._note(Record(TAKEN, {"number": number, "wish": msgspec.to_builtins(wish)}))
+        job = PooledJob(self._attempt, self._settings, number, wish)
+        with self._lock:
+            self._keys[wish.key], self._jobs[number] = number, job
+        self._lives.begin(job)
+        return number
+
+    def _tell(self, request: Request) -> Mapping[str, Any]:
+        job = self._find(decode_body(request.body, OneJob))
+        return {"status": job.status().to_json(), "said": job.said}
+
+    def _kill(self, request: Request) -> Mapping[str, Any]:
+        job = self._find(decode_body(request.body, OneJob))
+        return {"was": self._lives.kill(job).value}
+
+    def _go_down(self, request: Request) -> Mapping[str, Any]:
+        is_now = decode_body(request.body, Down).now
+        with self._lock:
+            self._ends = self._ends or WANTED
+            at_work = self._at_work()
+        for job in at_work if is_now else ():
+            self._lives.kill(job)
+        return {"jobs": len(at_work)}
+
+    def _find(self, asked: OneJob) -> PooledJob:
+        """One that is at work, or has ended lately."""
+        for job in self._all():
+            if job.spec.job_id == asked.job_id:
+                return job
+        raise Refusal(f"the pool {self._settings.name} knows no job {asked.job_id} any more")
+
+    def _all(self) -> list[PooledJob]:
+        with self._lock:
+            return list(self._jobs.values())
+
+    def _at_work(self) -> list[PooledJob]:
+        """Those whose end is not recorded; the lock is held."""
+        return [job for job in self._jobs.values() if not job.is_settled]
+
+    def _is_over(self) -> bool:
+        """Whether nothing more will come; the lock is held."""
+        return self._ends is not None and not self._at_work()
+
+    def _note_end(self, job: PooledJob) -> None:
+        """Record how a job ended."""
+        items = job.status().done
+        self._note(Record(ENDED, {"number": job.number, "state": job.state.value, "said": job.said, "items": items}))
+        with self._lock:
+            self._items += items
+            job.is_settled = True
+            ended = [number for number, one in self._jobs.items() if one.is_settled]
+            for number in ended[:-MOST_KEPT]:
+                del self._jobs[number]
+
+    def _note(self, record: Record) -> None:
+        """Write into the pool's own journal; where that fails, the next attempt goes on."""
+        try:
+            self._attempt.journal.append(record)
+        except HadoopError as error:
+            self._broken = error
+            raise
+
+
+def _line(job: PooledJob) -> Mapping[str, Any]:
+    """A job in a listing."""
+    status = job.status()
+    return {
+        "job_id": job.spec.job_id,
+        "state": job.state.value,
+        "said": job.said,
+        "output": job.wish.output,
+        "weight": job.wish.weight,
+        "done": status.done,
+        "of": status.of,
+        "errors": status.errors,
+    }

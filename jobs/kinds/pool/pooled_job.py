@@ -1,0 +1,213 @@
+"""One job of a pool: a division of items like any other, with journal, folder and record of its own, but no container.
+
+Whatever goes wrong in it is its own fault: it is noted here, and no call of a worker or of another job hears of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, replace
+from enum import Enum
+from typing import Any
+
+from jobs.application import attempts, job_record
+from jobs.application.calls import Gone, Refused, Request
+from jobs.application.containers import NodeState
+from jobs.application.coordinator import Attempt, Container, End, Knowledge, Progress, Seat
+from jobs.application.job_record import JobRecord
+from jobs.application.journal import Journal, Record, last_attempt
+from jobs.application.master import status_of
+from jobs.application.status import UNIT, JobStatus
+from jobs.errors import JobError
+from jobs.itemwork.coordinator import ItemCoordinator
+from jobs.job_ids import pool_job_id
+from jobs.kinds import find_kind
+from jobs.kinds.pool.settings import PoolSettings
+from jobs.kinds.pool.wishes import JobWish
+from jobs.reports.report import Failure
+
+
+def make_division(attempt: Attempt) -> ItemCoordinator:
+    """The work of a job; JobError where its kind divides no items, which workers of a pool could do."""
+    work = find_kind(attempt.spec.kind)(attempt)
+    if not isinstance(work, ItemCoordinator):
+        raise JobError(f"a pool cannot do jobs of the kind {attempt.spec.kind}: they divide no items")
+    return work
+
+
+class State(Enum):
+    """Of a job; the value is what its status says."""
+
+    PLANNING = "planning"
+    RUNNING = "running"
+    STORING = "storing"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    KILLED = "killed"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more becomes of it."""
+        return self in (State.SUCCEEDED, State.FAILED, State.KILLED)
+
+
+class PooledJob:
+    """Safe for several threads. `pool` is the attempt at being the pool's master, `number` counts its jobs from 1."""
+
+    def __init__(self, pool: Attempt, settings: PoolSettings, number: int, wish: JobWish) -> None:
+        spec = pool.spec
+        self.number, self.name, self.wish = number, str(number), wish
+        self.spec = replace(
+            spec,
+            kind=settings.of,
+            job_id=pool_job_id(spec.job_id, number),
+            staging=f"{spec.staging}/jobs/{number}",
+            settings={**settings.job, **wish.settings()},
+            within=spec.job_id,
+        )
+        self.state, self.said = State.PLANNING, ""
+        self.nodes: frozenset[str] = frozenset()
+        self.fault: Exception | None = None
+        self.alone_since: float | None = None
+        self.tries = 0
+        self.is_settled = False
+        self._pool = pool
+        self._pool_name = settings.name
+        self._lock = threading.Lock()
+        self._attempt: Attempt | None = None
+        self._journal: Journal | None = None
+        self._work: ItemCoordinator | None = None
+        self._last: JobStatus | None = None
+
+    def move(self, before: Collection[State], after: State, said: str = "") -> bool:
+        """Change the state if it is one of those; whether it was."""
+        with self._lock:
+            if self.state not in before:
+                return False
+            self.state, self.said = after, said
+            return True
+
+    def begin(self, knowledge: Knowledge) -> None:
+        """Decide who does what, or go on with what an earlier attempt at this job has decided and done.
+
+        Raises what stands against the job; HadoopError when it may go another time.
+        """
+        self.close()
+        self.fault, self.alone_since = None, None
+        self.tries += 1
+        pool, folder = self._pool, attempts.journal_folder(self.spec)
+        number = last_attempt(pool.filesystem, folder) + 1
+        self._journal = Journal.open(pool.filesystem, folder, number)
+        self.take_up(attempts.begin(self.spec, pool.filesystem, pool.client, self._journal, number), knowledge)
+
+    def take_up(self, attempt: Attempt, knowledge: Knowledge) -> None:
+        """The same, once this attempt at the job has its journal."""
+        self._attempt = attempt
+        work = make_division(attempt)
+        self.nodes = frozenset() if work.is_stored() else frozenset(work.divide(knowledge))
+        self._work = work
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every item has its row."""
+        return self._work is not None and self._work.progress().is_done
+
+    def note_shared(self) -> None:
+        """Its workers do other jobs, too."""
+        if self._work:
+            self._work.note_shared()
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
+        """What the job answers its worker; None also where it has no answer, because of a fault of its own."""
+        try:
+            return self._work.hear(call, request) if self._work else None
+        except Refused:
+            raise
+        except Gone:
+            return None
+        except Exception as error:
+            self._note_fault(error)
+            return None
+
+    def on_start(self, container: Container) -> None:
+        """A worker may work for it, if the job was divided among nodes of which its own is one."""
+        if self._work and container.seat.node_name in self.nodes:
+            self._guard(lambda work: work.on_start(container))
+
+    def on_end(self, container: Container, end: End) -> None:
+        """What the worker held is given back; that it failed stands in the job's report."""
+        attempt, node = self._attempt, container.seat.node_name
+        if attempt is None or node not in self.nodes:
+            return
+        failure = Failure(node, container.container_id, end.exit.value, attempt.clock(), end.said)
+        attempt.failures.append(failure)
+        self._guard(lambda work: work.on_end(container, end))
+        self._guard(lambda _: attempt.journal.append(Record(attempts.FAILED, asdict(failure))))
+
+    def is_suspect(self, container: Container) -> bool:
+        """Whether a worker does items of this job that are suspected of ending workers."""
+        return self._work is not None and container.seat.node_name in self.nodes and self._work.is_suspect(container)
+
+    def keep(self, seat: Seat) -> None:
+        """What waits for a node stays its own."""
+        if seat.node_name in self.nodes:
+            self._guard(lambda work: work.starting(seat))
+
+    def tick(self) -> None:
+        """A moment has passed."""
+        if self.nodes:
+            self._guard(lambda work: work.tick())
+
+    def finish(self) -> str:
+        """Put the results in place; what came of it, in a sentence."""
+        self.close()  # its rows are read from there
+        return self._work.finish().message if self._work else ""
+
+    def close(self) -> None:
+        """End its journal, if it has one open."""
+        journal, self._journal = self._journal, None
+        if journal:
+            journal.close()
+
+    def status(self) -> JobStatus:
+        """How far it is."""
+        if self._last:
+            return replace(self._last, state=self.state.value)
+        work, attempt = self._work, self._attempt
+        if work is None or attempt is None:
+            return status_of(self.spec, self.state.value, 1, 0.0, replace(self._told(), unit=UNIT), ())
+        progress = work.progress()
+        busy = {name for name, did in progress.nodes.items() if did.running}
+        waits = NodeState("waiting" if not self.state.has_ended else "done", 0, "")
+        seats = {node: NodeState("working", 0, "") if node in busy else waits for node in progress.nodes}
+        told = replace(progress, section=self._told().section)
+        return status_of(self.spec, self.state.value, attempt.number, attempt.clock(), told, attempt.failures, seats)
+
+    def settle(self) -> None:
+        """It has ended: nothing is kept of it but its last status, as its plan may be large."""
+        self.close()
+        self._last = self.status()
+        self._work = None
+
+    def keep_record(self) -> None:
+        """Put what is known of it where it is found whatever becomes of the pool."""
+        record = JobRecord(self.status(), self.said)
+        job_record.keep(self._pool.filesystem, self.spec.owners_folder, record)
+
+    def _told(self) -> Progress:
+        """What a pool tells of each of its jobs beyond how far it is."""
+        section = {"Pool": self._pool_name, "Output": self.spec.settings["output"], "Weight": self.wish.weight}
+        return Progress(0, 0, UNIT, section=section)
+
+    def _guard(self, do: Any) -> None:
+        """Do something with the division of the job; what goes wrong is noted."""
+        try:
+            if self._work:
+                do(self._work)
+        except Exception as error:
+            self._note_fault(error)
+
+    def _note_fault(self, error: Exception) -> None:
+        if self.fault is None and self.state is State.RUNNING:
+            self.fault = error

@@ -1,0 +1,268 @@
+"""Pools on a real cluster: jobs on workers that are ready, several at once, and whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from infosvc.wire.records import Kind, Producer
+from jobs.kinds.pool.client import Pools
+from tests.cluster.many_pictures import load_pictures
+from tests.cluster.site import BROKEN, PICTURES, Site, applications, job_files, succeed, until
+from tests.cluster.small_network import small_network
+from tests.cluster.test_job import rows
+from tests.recipes.pages import block
+
+pytestmark = pytest.mark.cluster
+
+MANY = 300
+"""Pictures of a job that lasts long enough to have something killed in it."""
+NETWORK = ("--engine", "onnx")
+"""AlexNet, which is slow enough for that."""
+UNHURRIED = ("--lease-seconds", "30", "--container-wait", "300")
+
+
+def submit(site: Site, output: str, *words: str, source: str = "/data/images") -> subprocess.CompletedProcess[str]:
+    """A job for the pool."""
+    given = ("--input", f"hdfs://{source}", "--output", f"hdfs://{output}", "--capability", "perf_even")
+    return site.nodewise("job", "submit", "--pool", "photos", *given, *words, "--json")
+
+
+def jobs_of(site: Site) -> list[dict[str, Any]]:
+    """As `pool show` lists them, without the time that the command takes to start."""
+    return Pools(site.cluster.conf_dir, site.cluster.user).find("photos").jobs()
+
+
+def job(site: Site, job_id: str) -> dict[str, Any]:
+    return next(one for one in jobs_of(site) if one["job_id"] == job_id)
+
+
+def state(site: Site, application_id: str) -> tuple[str, str]:
+    found = next(one for one in applications(site.cluster) if one["id"] == application_id)
+    return found["state"], found["finalStatus"]
+
+
+def processes(application_id: str, module: str) -> list[psutil.Process]:
+    """Of the containers of an application, those that run a module of ours, forked ones aside."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words, container = process.cmdline(), process.environ().get("CONTAINER_ID", "")
+            is_first = module not in (process.parent() or process).cmdline() or process.parent() is None
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        is_of = application_id.removeprefix("application_") in container
+        if is_of and module in words and "python" in words[0] and is_first:
+            found.append(process)
+    return found
+
+
+def told(site: Site, output: str) -> dict[str, Any]:
+    """What became of each picture, whoever looked at it."""
+    return {row["path"]: (row["class_id"], row["error"], row["engine"]) for row in rows(site, output)}
+
+
+@pytest.fixture(scope="module")
+def cold(site: Site) -> dict[str, Any]:
+    """What a job with containers of its own makes of the pictures."""
+    succeed(site.submit("hdfs:///out/cold", *NETWORK))
+    return told(site, "/out/cold")
+
+
+@pytest.fixture(scope="module")
+def many(site: Site, cold: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+    load_pictures(site.cluster, tmp_path_factory.mktemp("many"), "/data/many", MANY)
+    return "/data/many"
+
+
+@pytest.fixture(scope="module")
+def pool(site: Site, cold: dict[str, Any]) -> Iterator[str]:
+    """The application of a pool whose workers are ready."""
+    words = (*NETWORK, "--batch", "8", "--idle", "0", *UNHURRIED, "--wait", "--json")
+    found = json.loads(succeed(site.nodewise("pool", "up", "photos", *words)))
+    yield found["job_id"]
+    site.nodewise("pool", "down", "photos", "--now")
+
+
+def test_two_jobs_at_once_have_the_rows_of_a_job_of_its_own(site: Site, cold: dict[str, Any], pool: str) -> None:
+    before = len(applications(site.cluster))
+
+    with ThreadPoolExecutor(2) as threads:
+        done = list(threads.map(lambda name: submit(site, f"/out/{name}", "--wait"), ("one", "two")))
+
+    reports = [json.loads(succeed(one)) for one in done]
+    assert told(site, "/out/one") == told(site, "/out/two") == cold
+    assert len(cold) == PICTURES + len(BROKEN)
+    assert [report["errors"] for report in reports] == [len(BROKEN)] * 2
+    assert {report["application_id"] for report in reports} == {pool}
+    assert len(applications(site.cluster)) == before, "no job has an application of its own"
+    assert len({report["job_id"] for report in reports}) == 2
+
+
+def test_every_command_of_jobs_knows_a_job_in_a_pool(site: Site, pool: str) -> None:
+    report = json.loads(succeed(submit(site, "/out/known", "--wait")))
+    job_id = report["job_id"]
+
+    status = json.loads(succeed(site.nodewise("job", "status", job_id, "--json")))
+    listed = json.loads(succeed(site.nodewise("job", "list", "--json")))
+    shown = json.loads(succeed(site.nodewise("job", "report", job_id, "--json")))
+    explained = json.loads(succeed(site.nodewise("job", "explain", job_id, "--json")))
+
+    assert (status["final"], status["kind"], status["status"]["done"]) == ("SUCCEEDED", "classify", report["images"])
+    assert {one["application_id"]: one["final"] for one in listed}[job_id] == "SUCCEEDED"
+    assert shown == report
+    assert explained["job_id"] == job_id
+    assert "ready after" in succeed(site.nodewise("job", "logs", job_id))
+    assert job_id in succeed(site.nodewise("job", "kill", job_id))
+
+
+def test_a_job_sees_values_that_have_changed_since_the_job_before(site: Site, pool: str) -> None:
+    client, planned = site.client(), []
+    client.put_producer(Producer("my_turn", cmd="", time_max=3600, kind=Kind.PROGRAM))
+    for turn in range(2):
+        for number, node in enumerate(site.cluster.nodes):
+            client.put_value("my_turn", node, 1.0 if number == turn else 0.0)
+        given = ("--input", "hdfs:///data/images", "--capability", "my_turn", "--output", f"hdfs:///out/turn{turn}")
+        done = site.nodewise("job", "submit", "--pool", "photos", *given, "--wait", "--json")
+        report = json.loads(succeed(done))
+        planned.append([node["node_name"] for node in report["nodes"] if node["planned_images"]])
+        assert {row["node_name"] for row in rows(site, f"/out/turn{turn}")} == {site.cluster.nodes[turn]}
+
+    assert planned == [[site.cluster.nodes[0]], [site.cluster.nodes[1]]]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--engine", "mxnet"), "the pool photos has the engine onnx, and the job wants mxnet"),
+        (("--model", "alexnet"), "the pool photos has the model"),
+        (("--batch", "9"), "the pool photos has --batch 8, and the job wants 9"),
+        (("--vcores", "2"), "--vcores cannot be given with --pool: a pool's workers are there already"),
+        (("--policy", "nonsense"), "nonsense"),
+        (("--output", "hdfs:///out/cold"), "/out/cold exists already"),
+        (("--input", "hdfs:///not/there"), "/not/there is not in HDFS"),
+        (("--pool", "nobodys"), "there is no pool nobodys"),
+    ],
+)
+def test_what_a_pool_cannot_do_is_refused_with_what_to_do(
+    site: Site, pool: str, words: tuple[str, ...], said: str
+) -> None:
+    before = len(jobs_of(site))
+
+    done = submit(site, "/out/refused", *words)
+
+    assert done.returncode == 1
+    assert said in " ".join(done.stderr.split())
+    assert len(jobs_of(site)) == before
+
+
+def test_a_second_pool_of_a_name_is_refused(site: Site, pool: str) -> None:
+    done = site.nodewise("pool", "up", "photos", *small_network(site.cluster.home))
+
+    assert done.returncode == 1
+    assert f"there is a pool photos already: {pool}" in done.stderr
+
+
+def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, pool: str, many: str) -> None:
+    victims = {process.pid for process in processes(pool, "jobs.worker")}
+    assert len(victims) == len(site.cluster.nodes)
+    given = json.loads(succeed(submit(site, "/out/killed", source=many)))["job_id"]
+    until(lambda: job(site, given)["done"] > 0)
+
+    os.kill(min(victims), signal.SIGKILL)
+
+    succeed(site.nodewise("job", "status", given, "--watch"))
+    assert len(told(site, "/out/killed")) == MANY
+    report = json.loads(succeed(site.nodewise("job", "report", given, "--json")))
+    assert len(report["failures"]) == 1
+    until(lambda: len({one.pid for one in processes(pool, "jobs.worker")}) == len(site.cluster.nodes))
+
+
+def test_one_that_is_killed_or_whose_submitter_is_leaves_the_other_alone(site: Site, pool: str, many: str) -> None:
+    command = [sys.executable, "-m", "nodewise", "--home", str(site.cluster.home), "job", "submit", "--pool", "photos"]
+    given = ("--input", f"hdfs://{many}", "--output", "hdfs:///out/orphan", "--capability", "perf_even", "--wait")
+    environment = {**os.environ, "NODEWISE_URL": site.url}
+    environment.pop("HADOOP_CONF_DIR", None)
+    victim = subprocess.Popen([*command, *given], env=environment, stderr=subprocess.DEVNULL)
+    orphan = until(lambda: [one["job_id"] for one in jobs_of(site) if one["output"] == "/out/orphan"])[0]
+    other = json.loads(succeed(submit(site, "/out/ended", source=many)))["job_id"]
+    victim.kill()
+    victim.wait()
+
+    assert "killed" in succeed(site.nodewise("job", "kill", other))
+
+    succeed(site.nodewise("job", "status", orphan, "--watch"))
+    assert len(told(site, "/out/orphan")) == MANY
+    assert job(site, other)["state"] == "killed"
+    assert site.hdfs().status("/out/ended", strict=False) is None
+
+
+def test_jobs_go_on_when_the_pool_s_master_is_killed(site: Site, pool: str, many: str) -> None:
+    workers = {process.pid for process in processes(pool, "jobs.worker")}
+    (master,) = processes(pool, "jobs.kinds")
+    with ThreadPoolExecutor(2) as threads:
+        done = threads.map(lambda number: submit(site, f"/out/master{number}", source=many), range(2))
+        given = [json.loads(succeed(one))["job_id"] for one in done]
+    until(lambda: all(job(site, one)["done"] > 0 for one in given))
+
+    master.kill()
+
+    for number, one in enumerate(given):
+        succeed(site.nodewise("job", "status", one, "--watch"))
+        assert len(told(site, f"/out/master{number}")) == MANY
+    assert workers & {process.pid for process in processes(pool, "jobs.worker")}, "workers stay"
+    status = json.loads(succeed(site.nodewise("job", "status", pool, "--json")))["status"]
+    assert status["attempt"] == 2
+
+
+def test_a_pool_goes_down_when_its_jobs_are_done_and_leaves_nothing(site: Site, pool: str, many: str) -> None:
+    last = json.loads(succeed(submit(site, "/out/last", source=many)))["job_id"]
+
+    assert "once its job is done" in succeed(site.nodewise("pool", "down", "photos"))
+    assert "is going down" in submit(site, "/out/late").stderr
+    until(lambda: state(site, pool) == ("FINISHED", "SUCCEEDED"))
+
+    assert len(told(site, "/out/last")) == MANY
+    assert json.loads(succeed(site.nodewise("job", "status", last, "--json")))["final"] == "SUCCEEDED"
+    until(lambda: job_files(site.cluster) == set())
+    done = submit(site, "/out/late")
+    assert "there is no pool photos" in done.stderr
+    assert "`nodewise pool up photos" in done.stderr
+
+
+def test_a_pool_that_nobody_needs_ends_and_a_job_may_wait_for_one(site: Site, pool: str, tmp_path: Path) -> None:
+    until(lambda: state(site, pool)[0] == "FINISHED")
+    words = (*small_network(site.cluster.home), "--nodes", "2", "--best-by", "perf_even", "--idle", "20s")
+    with ThreadPoolExecutor(1) as threads:
+        waits = threads.submit(submit, site, "/out/waited", "--wait-for-pool", "240", "--wait")
+        found = json.loads(succeed(site.nodewise("pool", "up", "photos", *words, "--json")))["job_id"]
+        report = json.loads(succeed(waits.result()))
+
+    assert 1 <= len(report["nodes"]) <= 2
+    until(lambda: state(site, found) == ("FINISHED", "SUCCEEDED"))
+    ended = next(one for one in applications(site.cluster) if one["id"] == found)
+    assert "it had no job for 20s" in ended["diagnostics"]
+
+
+def test_the_page_s_commands_make_a_pool_use_it_and_end_it(site: Site, pool: str) -> None:
+    until(lambda: not [one for one in applications(site.cluster) if one["state"] not in ("FINISHED", "KILLED")])
+
+    for line in block("pool").replace("perf_cpu", "perf_even").splitlines():
+        words = shlex.split(line, comments=True)
+        said = succeed(site.nodewise(*words[1:]))
+        print(f"{line}\n{said}")
+
+    assert len(rows(site, "/out/pooled")) == PICTURES + len(BROKEN)
+    assert "the pool photos goes down" in said
+    until(lambda: state(site, applications(site.cluster)[-1]["id"]) == ("FINISHED", "SUCCEEDED"))

@@ -1,0 +1,214 @@
+"""How a user's commands find a pool and speak to its master, over real HTTP; Hadoop's masters are played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.application.calls import Refused, Request, decode_body
+from jobs.application.coordinator import Hearing, Progress
+from jobs.application.listener import Listener
+from jobs.errors import JobError
+from jobs.kinds.pool import client as pool_client
+from jobs.kinds.pool.client import NotNow, Pools, patiently
+from jobs.kinds.pool.request import check_fits
+from jobs.kinds.pool.settings import PoolSettings, check_name
+from jobs.kinds.pool.wishes import USERS, JobWish, Refusal
+from tests.jobs.played import JOB, Hadoop
+from tests.jobs.stored import SETTINGS, SPEC
+
+NONE: Any = None
+WISH = JobWish(key="k", input="/in", output="/out", capability="weight")
+FOLDER = f"/user/me/.nodewise/{JOB}"
+
+
+class Answering(Hearing):
+    """A pool's master that says what the test wants; `heard` is what it was asked."""
+
+    calls = USERS
+
+    def __init__(self) -> None:
+        self.answers: list[Mapping[str, Any]] = []
+        self.heard: list[tuple[str, bytes]] = []
+
+    def hear(self, call: str, request: Request) -> Mapping[str, Any]:
+        self.heard.append((call, request.body))
+        if call == "/pool/submit":
+            decode_body(request.body, JobWish)
+        if not self.answers:
+            raise Refused("nothing more was expected")
+        return self.answers.pop(0)
+
+
+class Place:
+    """A cluster with one pool, called photos."""
+
+    def __init__(self, hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.hadoop, self.master = hadoop, Answering()
+        self.listeners: list[Listener] = []
+        settings = PoolSettings(name="photos", job=asdict(replace(SETTINGS, engine="onnx", model="alexnet")))
+        self.spec = replace(SPEC, kind="pool", job_id=JOB, staging=FOLDER, token="t", settings=asdict(settings))
+        hadoop.app |= {"applicationTags": "kind=pool,pool=photos"}
+        hadoop.stored[f"{FOLDER}/job.json"] = self.spec.to_bytes()
+        address = (f"http://{hadoop.address}",)
+        monkeypatch.setattr(pool_client, "resourcemanager_addresses", lambda _: address)
+        monkeypatch.setattr(pool_client, "namenode_addresses", lambda _: address)
+        self.pools = Pools(tmp_path, "me")
+        self.listen()
+
+    def listen(self) -> Listener:
+        """Another attempt at being the master."""
+        listener = Listener("127.0.0.1", self.spec.token)
+        self.listeners.append(listener)
+        listener.serve(self.master, lambda: NONE, lambda: "")
+        self.hadoop.stored[f"{FOLDER}/master.json"] = json.dumps({"address": listener.address}).encode()
+        return listener
+
+
+@pytest.fixture
+def place(hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setattr(pool_client, "PAUSE_SECONDS", 0.01)
+    made = Place(hadoop, tmp_path, monkeypatch)
+    yield made
+    for listener in made.listeners:
+        listener.close()
+
+
+def test_a_pool_is_found_by_its_tag_and_is_given_a_job(place: Place) -> None:
+    place.master.answers.append({"job_id": "pool_1700000000000_0001_1", "notes": ["by perf"]})
+
+    assert [(one.name, one.application_id, one.user) for one in place.pools.list()] == [("photos", JOB, "me")]
+    assert place.pools.find("photos").submit(WISH) == ("pool_1700000000000_0001_1", ["by perf"])
+    assert place.master.heard[0][0] == "/pool/submit"
+    assert json.loads(place.master.heard[0][1])["output"] == "/out"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"user": "you"},
+        {"state": "FINISHED"},
+        {"applicationTags": "kind=pool,pool=other"},
+        {"applicationTags": "pool=photos"},
+    ],
+)
+def test_another_s_pool_or_one_that_has_ended_is_none_of_the_user_s(place: Place, change: dict[str, str]) -> None:
+    place.hadoop.app |= change
+
+    with pytest.raises(NotNow, match=r"there is no pool photos: me has .*: `nodewise pool up photos --engine ENGINE`"):
+        place.pools.find("photos")
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_refusal_is_a_sentence_with_its_remedy_and_tells_whether_to_wait(place: Place, passes: bool) -> None:
+    place.master.answers.append(Refusal("the pool photos is full", "wait", passes).to_json())
+
+    with pytest.raises(JobError, match=r"^the pool photos is full: wait$") as refused:
+        place.pools.find("photos").submit(WISH)
+
+    assert isinstance(refused.value, NotNow) == passes
+
+
+def test_a_call_goes_to_the_next_attempt_when_the_master_is_lost(place: Place) -> None:
+    pool = place.pools.find("photos")
+    place.master.answers += [{"jobs": []}, {"jobs": [{"job_id": "x"}]}]
+    assert pool.jobs() == []
+    place.listeners[0].close()
+    place.listen()
+
+    assert pool.jobs() == [{"job_id": "x"}]
+
+
+def test_a_master_that_is_lost_with_its_pool_is_told_from_one_that_comes_back(place: Place) -> None:
+    pool = place.pools.find("photos")
+    place.listeners[0].close()
+    place.hadoop.app |= {"state": "KILLED"}
+
+    with pytest.raises(NotNow, match=f"the pool {JOB} has ended"):
+        pool.jobs()
+
+
+def test_a_call_that_is_wrong_is_not_made_again(place: Place) -> None:
+    with pytest.raises(JobError, match="the pool's master refused /pool/jobs: nothing more was expected"):
+        place.pools.find("photos").jobs()
+
+    assert len(place.master.heard) == 1
+
+
+def test_who_waits_for_a_pool_tries_again_until_there_is_one_and_says_why_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_client, "PAUSE_SECONDS", 0.001)
+    said: list[str] = []
+    left = iter([NotNow("there is no pool"), NotNow("there is no pool"), NotNow("it is full"), None])
+
+    def give() -> str:
+        if error := next(left):
+            raise error
+        return "given"
+
+    assert patiently(60, give, said.append) == "given"
+    assert said == ["waits: there is no pool", "waits: it is full"]
+
+
+def test_who_does_not_wait_or_is_refused_for_good_hears_it_at_once() -> None:
+    tries: list[str] = []
+
+    def give() -> None:
+        tries.append("given")
+        raise error
+
+    for seconds, error in ((0, NotNow("it is full")), (60, JobError("never"))):
+        with pytest.raises(JobError, match=error.message):
+            patiently(seconds, give, tries.append)
+    assert len(tries) == 2
+
+
+@pytest.mark.parametrize(
+    ("wants", "said"),
+    [
+        ({"engine": "mxnet"}, "the pool photos has the engine onnx, and the job wants mxnet: leave that option out"),
+        ({"engine": "onnx", "model": "0123456789ab"}, "has the model alexnet, and the job wants 0123456789ab"),
+        ({"batch": 7}, "has --batch 32, and the job wants 7"),
+        ({"labels": "labels-a.txt"}, "has --labels of its own, and the job wants labels-a.txt"),
+    ],
+)
+def test_a_job_that_wants_another_network_is_refused(place: Place, wants: dict[str, Any], said: str) -> None:
+    pool = place.pools.find("photos")
+    check_fits("photos", pool, {"engine": "onnx", "model": "alexnet", "batch": 32})
+
+    with pytest.raises(JobError, match=said):
+        check_fits("photos", pool, wants)
+
+
+@pytest.mark.parametrize(("idle", "seconds"), [("90s", 90), ("45", 45), ("30m", 1800), ("2h", 7200), ("0", None)])
+def test_idle_is_a_time(idle: str, seconds: float | None) -> None:
+    assert PoolSettings(idle=idle).idle_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (PoolSettings(idle="soon"), "--idle is 'soon': give a time such as 90s, 30m or 2h, or 0 for never"),
+        (PoolSettings(nodes="some"), "--nodes is 'some': give all, or a number of 1 or more"),
+        (PoolSettings(nodes="0"), "--nodes is '0'"),
+    ],
+)
+def test_what_is_no_time_or_number_is_refused(settings: PoolSettings, said: str) -> None:
+    with pytest.raises(JobError, match=said):
+        settings.check()
+
+
+def test_a_name_has_to_be_one_that_a_tag_can_have() -> None:
+    assert check_name("photos.v2") == "photos.v2"
+    with pytest.raises(JobError, match="'My Pool' is no name of a pool"):
+        check_name("My Pool")
+
+
+def test_a_pool_that_is_open_is_not_done_although_nothing_is_left() -> None:
+    assert not Progress(3, 3, "images", is_open=True).is_done
+    assert Progress(3, 3, "images", is_open=True).share == 0.0
+    assert Progress(3, 3, "images").is_done

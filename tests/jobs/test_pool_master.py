@@ -1,0 +1,174 @@
+"""The master of a pool between its jobs: which nodes it seats, when it ends, and what it knows of an attempt before."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobs.application.calls import Refused, Request
+from jobs.application.coordinator import Attempt, Knowledge, Role
+from jobs.application.journal import Record
+from jobs.kinds.pool.coordinator import ENDED, TAKEN, Pool
+from jobs.kinds.pool.seats import SEATS, Seats
+from jobs.kinds.pool.settings import PoolSettings
+from jobs.kinds.pool.wishes import JobWish
+from tests.jobs.dealing import Paper
+from tests.jobs.stored import SETTINGS, SPEC, Written
+
+NONE: Any = None
+STAGING = "/user/me/.nodewise/application_1_0001"
+WISH = JobWish(key="k1", input="/in", output="/out", capability="weight")
+
+
+class Cluster(Knowledge):
+    """Nodes that the test names."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(NONE, NONE)
+        self.names = list(names)
+
+    def nodes(self) -> list[str]:
+        return sorted(self.names)
+
+
+class Scene:
+    """One attempt at a pool; the test is the clock."""
+
+    def __init__(self, earlier: Sequence[Record] = (), **settings: Any) -> None:
+        self.now, self.paper = 0.0, Paper()
+        told = PoolSettings(name="photos", job=asdict(SETTINGS), **settings)
+        spec = replace(SPEC, kind="pool", staging=STAGING, settings=asdict(told))
+        files: Any = Written({f"{STAGING}/worker.json": b"{}"})
+        self.attempt = Attempt(1, spec, files, NONE, self.paper, "", tuple(earlier), 0.0, lambda: self.now)
+        self.pool = Pool(self.attempt)
+
+    def role(self, *nodes: str) -> Role:
+        (role,) = self.pool.roles(Cluster(*nodes))
+        return role
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self.pool.hear(path, Request("", json.dumps(body).encode()))
+
+
+def test_each_node_has_a_worker_and_new_ones_get_one_or_only_the_first_of_them() -> None:
+    everywhere = Scene().role("b", "a", "c")
+    assert (list(everywhere.nodes), list(everywhere.spares), everywhere.stands) == (["a", "b", "c"], [], True)
+    assert everywhere.admit is not None
+    assert everywhere.most > 1000
+
+    some = Scene(nodes="2").role("b", "a", "c")
+    assert (list(some.nodes), list(some.spares), some.admit, some.stands) == (["a", "b"], ["c"], None, True)
+
+
+def test_seats_are_kept_from_one_attempt_to_the_next_and_new_nodes_come_behind() -> None:
+    scene = Scene([Record(SEATS, {"nodes": ["c", "a"]})])
+
+    assert list(scene.role("a", "b", "c").nodes) == ["c", "a", "b"]
+    assert scene.paper.records[-1] == Record(SEATS, {"nodes": ["c", "a", "b"]})
+
+
+def test_a_new_node_has_a_seat_once_it_is_known_that_it_can_have_one() -> None:
+    scene, cluster = Scene(), Cluster("a")
+    seats = Seats(scene.attempt, cluster, None)
+    cluster.names = ["a", "new"]
+
+    found: Sequence[str] = ()
+    until = time.monotonic() + 60
+    while not found and time.monotonic() < until:
+        found = seats.admit(["new", "unfit"])
+
+    assert list(found) == ["new"]
+    assert scene.paper.records[-1] == Record(SEATS, {"nodes": ["a", "new"]})
+
+
+def test_a_pool_without_a_job_ends_after_its_time_and_says_so() -> None:
+    scene = Scene(idle="30m")
+    scene.role("a")
+
+    scene.now = 1799.0
+    scene.pool.tick()
+    assert not scene.pool.progress().is_done
+    scene.now = 1801.0
+    scene.pool.tick()
+
+    assert scene.pool.progress().is_done
+    assert scene.pool.finish().message == "the pool photos has done 0 jobs: it had no job for 30m"
+
+
+def test_a_pool_that_never_ends_by_itself_ends_when_its_owner_says_so_and_takes_no_job_then() -> None:
+    scene = Scene(idle="0")
+    scene.role("a")
+    scene.now = 1e6
+    scene.pool.tick()
+    assert not scene.pool.progress().is_done
+
+    assert scene.post("/pool/down") == {"jobs": 0}
+    scene.pool.tick()
+
+    assert scene.pool.progress().is_done
+    assert scene.pool.finish().message == "the pool photos has done 0 jobs: it was ended by its owner"
+
+
+def test_a_job_that_was_given_before_the_master_was_lost_is_known_by_its_key() -> None:
+    taken = Record(TAKEN, {"number": 1, "wish": msgspec.to_builtins(WISH)})
+    ended = Record(ENDED, {"number": 1, "state": "succeeded", "said": "", "items": 7})
+    scene = Scene([taken, ended])
+    scene.role("a")
+
+    again = scene.post("/pool/submit", **msgspec.to_builtins(WISH))
+
+    assert again == {"job_id": "pool_1_0001_1", "notes": []}
+    assert (scene.pool.progress().done, scene.pool.progress().of) == (7, 7)
+    assert not [record for record in scene.paper.records if record.kind == TAKEN]
+
+
+def test_one_that_was_at_work_goes_on() -> None:
+    scene = Scene([Record(TAKEN, {"number": 1, "wish": msgspec.to_builtins(WISH)})])
+    scene.role("a")
+
+    (job,) = scene.post("/pool/jobs")["jobs"]
+
+    assert (job["job_id"], job["state"], job["output"]) == ("pool_1_0001_1", "planning", "/out")
+    assert scene.post("/pool/job", job_id="pool_1_0001_1")["status"]["state"] == "planning"
+    assert scene.post("/pool/kill", job_id="pool_1_0001_1") == {"was": "planning"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        (msgspec.structs.replace(WISH, weight=0.0), "--weight is 0"),
+        (msgspec.structs.replace(WISH, weight=1000.0), "--weight is 1000"),
+    ],
+)
+def test_a_weight_has_to_be_one(wish: JobWish, said: str) -> None:
+    scene = Scene()
+    scene.role("a")
+
+    answer = scene.post("/pool/submit", **msgspec.to_builtins(wish))
+
+    assert answer["refused"] == said
+    assert not answer["passes"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {**msgspec.to_builtins(WISH), "other": 1}, {**msgspec.to_builtins(WISH), "steal": "no"}]
+)
+def test_a_call_that_is_no_job_is_refused(body: dict[str, Any]) -> None:
+    scene = Scene()
+    scene.role("a")
+
+    with pytest.raises(Refused):
+        scene.post("/pool/submit", **body)
+
+
+def test_a_job_that_the_pool_does_not_know_is_refused_by_its_id() -> None:
+    scene = Scene()
+    scene.role("a")
+
+    assert "knows no job pool_1_0001_9 any more" in scene.post("/pool/kill", job_id="pool_1_0001_9")["refused"]
