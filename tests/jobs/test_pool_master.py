@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from jobs.application.calls import Refused, Request
-from jobs.application.coordinator import Attempt, Knowledge, Role
+from jobs.application.coordinator import Attempt, Container, Knowledge, Role, Seat
 from jobs.application.journal import Record
 from jobs.kinds.pool.coordinator import ENDED, TAKEN, Pool
 from jobs.kinds.pool.seats import SEATS, Seats
@@ -172,3 +172,16 @@ def test_a_job_that_the_pool_does_not_know_is_refused_by_its_id() -> None:
     scene.role("a")
 
     assert "knows no job pool_1_0001_9 any more" in scene.post("/pool/kill", job_id="pool_1_0001_9")["refused"]
+
+
+def test_a_fault_in_answering_a_user_is_told_to_that_user_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene()
+    scene.role("a")
+    scene.pool.on_start(Container(Seat("worker", 0, "a"), "c1", "a:8042"))
+    scene.post("/take", node_name="a", container_id="c1", holding=[])
+
+    answer = scene.post("/pool/submit", **msgspec.to_builtins(WISH))  # these files have no paths
+
+    assert answer["refused"].startswith("AttributeError: ")
+    assert "Traceback" in capsys.readouterr().err
+    assert scene.post("/pool/jobs") == {"jobs": []}

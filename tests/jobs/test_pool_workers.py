@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -17,6 +18,7 @@ from jobs.application.exits import Exit
 from jobs.application.job_spec import JobSpec
 from jobs.errors import JobError
 from jobs.itemwork.commits import commits
+from jobs.kinds.pool.lives import Lives
 from jobs.kinds.pool.pooled_job import PooledJob, State
 from jobs.kinds.pool.settings import PoolSettings
 from jobs.kinds.pool.wishes import JobWish
@@ -283,3 +285,29 @@ def test_a_pool_is_for_kinds_that_divide_items() -> None:
 
     with pytest.raises(JobError, match="a pool cannot do jobs of the kind command: they divide no items"):
         job.take_up(replace(pool, spec=job.spec), NONE)
+
+
+def test_a_job_that_is_killed_as_it_begins_gets_no_worker(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = scene.add(1, [A], 4)
+    scene.workers.remove_job(job)
+    scene.take(A)
+    job.state, ended = State.PLANNING, threading.Event()
+    files: Any = Written()
+    lives = Lives(scene.workers, Knowledge(files, NONE), lambda _: ended.set(), 1, "photos")
+    add = scene.workers.add_job
+
+    def add_after_its_end(job: PooledJob) -> None:
+        assert lives.kill(job) is State.RUNNING
+        add(job)
+
+    monkeypatch.setattr(scene.workers, "add_job", add_after_its_end)
+    monkeypatch.setattr(job, "begin", lambda _: None)
+    lives.begin(job)
+
+    assert ended.wait(60)
+    lives.wait()
+    assert job.state is State.KILLED
+    assert scene.workers.jobs() == []
+    assert f"{job.spec.job_id} on" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from hadoop.errors import HadoopError
-from jobs.application.calls import Request, decode_body
+from jobs.application.calls import Refused, Request, decode_body
 from jobs.application.coordinator import (
     Attempt,
     Container,
@@ -32,7 +32,7 @@ from jobs.itemwork.calls import LARGEST
 from jobs.itemwork.coordinator import SILENCES
 from jobs.job_ids import pool_job_id
 from jobs.kinds.pool.intake import Intake
-from jobs.kinds.pool.lives import Lives
+from jobs.kinds.pool.lives import Lives, sentence_of
 from jobs.kinds.pool.pooled_job import PooledJob, make_division
 from jobs.kinds.pool.seats import Seats
 from jobs.kinds.pool.settings import PoolSettings
@@ -125,6 +125,10 @@ class Pool(Coordinator):
             return self._users[call](request)
         except Refusal as refusal:
             return refusal.to_json()
+        except (Refused, HadoopError):
+            raise
+        except Exception as error:  # whatever a user asks for, the jobs of others go on
+            return Refusal(sentence_of(error)).to_json()
 
     def tick(self) -> None:
         """See what has become of the jobs, and end when nobody has needed the pool for long."""
@@ -163,6 +167,7 @@ class Pool(Coordinator):
 
     def finish(self) -> Outcome:
         """Nothing is left to be put in place: each job has its own results."""
+        self._lives.wait()
         return Outcome(f"the pool {self._settings.name} has done {len(self._keys)} jobs: {self._ends}")
 
     def _take_up(self) -> None:

@@ -38,10 +38,10 @@ class Intake:
             name = self._settings.name
             raise Refusal(f"no worker of the pool {name} is ready", f"`nodewise pool show {name}` tells why", True)
         path = self._attempt.filesystem.path
-        paths = {name: str(path(getattr(wish, name)).toUri().getPath()) for name in ("input", "output")}
-        wish = msgspec.structs.replace(wish, **paths)
-        self.check_room(wish, at_work)
         try:
+            paths = {name: str(path(getattr(wish, name)).toUri().getPath()) for name in ("input", "output")}
+            wish = msgspec.structs.replace(wish, **paths)
+            self.check_room(wish, at_work)
             capability = self._choose(wish, nodes, notes)
             self._check_memory(wish, at_work)
         except SENTENCES as error:

@@ -56,6 +56,10 @@ class Lives:
         """A job is new, or goes on after its pool's master was lost."""
         self._threads.submit(self._begin, job)
 
+    def wait(self) -> None:
+        """Wait until no job is between two of its phases; none begins any more."""
+        self._threads.shutdown()
+
     def kill(self, job: PooledJob) -> State:
         """End a job that is not storing its results; the state that it was in."""
         for state in (State.PLANNING, State.RUNNING):
@@ -95,6 +99,8 @@ class Lives:
             else:
                 if job.move({State.PLANNING}, State.RUNNING):
                     self._workers.add_job(job)
+                    if job.state is not State.RUNNING:  # it was killed just before that
+                        self._workers.remove_job(job)
                     job.keep_record()
                     return
         self._end(job)
@@ -153,14 +159,15 @@ class Lives:
 
     def _end(self, job: PooledJob) -> None:
         """Keep what became of a job, and take its files away."""
-        try:
-            job.settle()
-            job.keep_record()
-            self._on_end(job)
-            say(job.spec.job_id, f"{job.state.value}: {job.said}")
-            self._knowledge.filesystem.delete(job.spec.staging)
-        except Exception:  # its end is known: what cannot be taken away now goes with the pool's own folder
-            traceback.print_exc()
+        say(job.spec.job_id, f"{job.state.value}: {job.said}")
+        for step in (job.settle, job.keep_record, lambda: self._on_end(job), lambda: self._take_away(job)):
+            try:
+                step()
+            except Exception:  # what cannot be taken away now goes with the pool's own folder
+                traceback.print_exc()
+
+    def _take_away(self, job: PooledJob) -> None:
+        self._knowledge.filesystem.delete(job.spec.staging)
 
 
 def sentence_of(error: Exception) -> str:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any
 
+from hadoop.errors import HadoopError
 from jobs.application import attempts, job_record
 from jobs.application.calls import Gone, Refused, Request
 from jobs.application.containers import NodeState
@@ -93,7 +95,8 @@ class PooledJob:
 
         Raises what stands against the job; HadoopError when it may go another time.
         """
-        self.close()
+        with suppress(HadoopError):  # what that journal has, it has
+            self.close()
         self.fault, self.alone_since = None, None
         self.tries += 1
         pool, folder = self._pool, attempts.journal_folder(self.spec)
@@ -186,7 +189,8 @@ class PooledJob:
 
     def settle(self) -> None:
         """It has ended: nothing is kept of it but its last status, as its plan may be large."""
-        self.close()
+        with suppress(HadoopError):
+            self.close()
         self._last = self.status()
         self._work = None
 
