@@ -146,7 +146,7 @@ def test_a_job_sees_values_that_have_changed_since_the_job_before(site: Site, po
     ("words", "said"),
     [
         (("--engine", "mxnet"), "the pool photos has the engine onnx, and the job wants mxnet"),
-        (("--model", "alexnet"), "the pool photos has the model"),
+        (("--model", "alexnet_int8"), "the pool photos has the model alexnet, and the job wants alexnet_int8"),
         (("--batch", "9"), "the pool photos has --batch 8, and the job wants 9"),
         (("--vcores", "2"), "--vcores cannot be given with --pool: a pool's workers are there already"),
         (("--policy", "nonsense"), "nonsense"),
