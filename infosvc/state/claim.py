@@ -164,11 +164,12 @@ class Turn:
     def __init__(self, url: URL) -> None:
         self._engine = _engine(url)
         self._name = url.render_as_string(hide_password=True)
-        self._complains = False
+        self._remedy: str | None = None  # of what was complained last
         self._opening = Opening()
 
     def has_come(self) -> bool:
-        """Whether the database may be opened now; False as long as the server does not answer, which is logged once.
+        """Whether the database may be opened now; False as long as the server does not answer or refuses, which is
+        logged once.
 
         The connection of a service whose claim has ended is ended as well, with what it had not committed; so is that
         of one that stands still while it opens the database.
@@ -177,11 +178,12 @@ class Turn:
             with self._engine.connect() as connection:
                 has_come = self._look(connection)
         except SQLAlchemyError as error:
-            if not self._complains:
-                _log.warning("%s", complaints.not_ready(self._name, getattr(error, "orig", None) or error))
-            self._complains = True
+            complaint = complaints.not_ready(self._name, getattr(error, "orig", None) or error)
+            if complaint.remedy != self._remedy:
+                _log.warning("%s", complaint)
+            self._remedy = complaint.remedy
             return False
-        self._complains = False
+        self._remedy = None
         return has_come
 
     def stored(self, name: str) -> int | None:

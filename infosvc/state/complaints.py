@@ -22,11 +22,18 @@ _REMEDIES: dict[str, tuple[str, ...]] = {
     "let this user write its file and folder": ("readonly", "unable to open"),
 }
 _AWAY = "start it, or name another one with --database"
+_NOT_OWNER = "(1095,"  # of the connection that is to end
 
 
 def not_ready(name: str, cause: object) -> NotReady:
     """The error that tells what the database `name` complained."""
     text = str(cause)
+    if _NOT_OWNER in text:
+        return NotReady(
+            f"the database {name} does not let this service end the connection of the other one, which stands still "
+            f"({text})",
+            remedy="make one account for both services, as docs/operate.md#two-services says",
+        )
     for remedy, signs in _REMEDIES.items():
         if any(sign in text for sign in signs):
             return NotReady(f"the database {name} cannot be used ({text})", remedy=remedy)

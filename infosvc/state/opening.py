@@ -37,6 +37,6 @@ class Opening:
         if holder != self._holder or connection.scalar(text(_BUSY)):
             self._holder, self._since = holder, now
         elif now - self._since > SILENT_SECONDS:
-            _log.warning("a service stands still while it opens the database; its connection is ended")
             connection.execute(text(f"KILL {int(holder)}"))
             self._holder = None
+            _log.warning("a service stood still while it opened the database; its connection is ended")

@@ -21,7 +21,7 @@ from infosvc.state.single_instance import InUse
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError, NotReady
 from infosvc.wire.records import Producer
-from tests.infosvc.conftest import PATIENCE_SECONDS, TOKEN
+from tests.infosvc.conftest import PASSWORD, PATIENCE_SECONDS, TOKEN
 from tests.infosvc.test_pair import (
     SLOW_CLAIM_SECONDS,
     end_when_awaited,
@@ -79,6 +79,41 @@ def test_whoever_waits_gets_the_database_that_a_service_stands_still_with(
     eventually(turn.has_come)
     assert time.monotonic() - began > SILENT_SECONDS, "it may have been about to tell its claim"
     open_database(database, is_shared=True).close()
+
+
+def _of_account(mariadb: MariaDB, database: str, address: str) -> str:
+    """The database for a service on this address, which has an account of its own there."""
+    name = parse_url(database).database
+    mariadb.sql(f"GRANT ALL ON {name}.* TO infosvc@{address} IDENTIFIED BY '{PASSWORD}'")
+    return f"{database}&bind_address={address}"
+
+
+@pytest.mark.parametrize("is_opening", [False, True])
+def test_a_server_that_does_not_let_one_service_end_the_connection_of_the_other_is_told_once(
+    mariadb: MariaDB,
+    stack: ExitStack,
+    eventually: Callable[[Callable[[], bool]], None],
+    caplog: pytest.LogCaptureFixture,
+    is_opening: bool,
+) -> None:
+    database = mariadb.new_database()
+    own, others = (_of_account(mariadb, database, f"127.0.0.{number}") for number in (2, 3))
+    store = open_database(others, is_shared=True)
+    if is_opening:
+        store.close()
+        stack.enter_context(_locking(others))
+    else:
+        stack.callback(store.close)
+        assert store.claim is not None
+        store.claim._closing.set()  # as one that stands still
+    turn = Turn(parse_url(own))
+    stack.callback(turn.close)
+
+    eventually(lambda: turn.has_come() or bool(caplog.messages))
+    assert not any(turn.has_come() for _ in range(5))
+    [said] = caplog.messages
+    assert "does not let this service end the connection of the other one, which stands still ((1095," in said
+    assert said.endswith(": make one account for both services, as docs/operate.md#two-services says")
 
 
 def _work(migrating: Connection) -> None:
