@@ -83,8 +83,9 @@ class Site:
         (self.folder / "told.json").write_text(json.dumps(self.told | more))
         groups = {group: {"hosts": dict.fromkeys(names)} for group, names in MACHINES.items()}
         inventory = {"all": {"children": groups, "vars": {"ansible_connection": "local"}}}
-        answer = played(self.folder, self.folder / "play.yml", inventory, "-e", f"@{self.folder}/told.json")
+        answer = played(self.folder, self.folder / "play.yml", inventory, "-e", f"@{self.folder}/told.json", "--diff")
         assert answer.returncode == 0, answer.stdout[-6000:]
+        assert "PRIVATE KEY" not in answer.stdout
         return answer
 
     @property
@@ -257,6 +258,15 @@ def test_a_second_run_changes_nothing_and_there_is_one_account(site: Site, serve
     assert changed(mariadb_from="127.0.0.9") == 2, "and takes the other account away"
     assert server.sql("SELECT Host FROM mysql.user WHERE User = 'nodewise'") == [("127.0.0.9",)]
     assert changed() == 2
+
+
+def test_the_account_needs_its_password_and_tls_from_its_first_moment(site: Site, server: MariaDB) -> None:
+    server.sql("SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = ON")
+    site.play((DATABASE, "mariadb", ["user"], {}), mariadb_user="other")
+    made = "SELECT argument FROM mysql.general_log WHERE argument LIKE 'CREATE USER%'"
+    [(statement,)] = server.sql("SET GLOBAL general_log = OFF", "DROP USER other@'%'", made)
+
+    assert re.fullmatch("CREATE USER IF NOT EXISTS 'other'@'%' IDENTIFIED BY .+ REQUIRE SSL", statement)
 
 
 def test_the_database_lets_the_service_in_with_its_password_and_tls_alone_and_shows_nothing_else(
