@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -262,6 +263,60 @@ def test_a_template_that_does_not_answer_is_ended_and_the_run_has_its_own_python
     assert finish(runs.start("well")).stdout == "1\n"
     assert not runs.template.forked[-1]
     assert not is_alive(stopped)
+
+
+def test_a_template_that_cannot_fork_now_goes_on_and_so_does_what_runs(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    full = tmp_path / "full"
+    source = f"""
+import os, pathlib
+fork = os.fork
+def fork_if_there_is_room():
+    if pathlib.Path({str(full)!r}).exists():
+        raise BlockingIOError(11, "no room")
+    return fork()
+os.fork = fork_if_there_is_room
+"""
+    runs.template.close()
+    monkeypatch.setattr(template, "_SOURCE", source + template._SOURCE)
+    other = runs.fork("escapes", str(runs.state / "beside"))
+    forking = runs.template_pid
+    full.touch()
+
+    assert finish(runs.start("well")).stdout == "1\n"
+    assert not runs.template.forked[-1]
+    full.unlink()
+    assert finish(runs.start("well")).stdout == "1\n"
+    assert runs.template.forked[-1]
+    assert runs.template_pid == forking and not other.has_finished()
+    other.kill()
+    finish(other)
+    runs.template.close()
+
+
+def test_an_agent_without_descriptors_keeps_its_template_and_what_runs(runs: Runs) -> None:
+    other = runs.fork("escapes", str(runs.state / "held"))
+    forking = runs.template_pid
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(file.name) for file in Path("/proc/self/fd").iterdir())
+    taken = [os.dup(2)]
+    while taken[-1] < highest:
+        taken.append(os.dup(2))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 1 + 4, limits[1]))  # two pipes, and nothing more
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            runs.start("well")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for number in taken:
+            os.close(number)
+
+    assert runs.template_pid == forking and not other.has_finished()
+    assert finish(runs.start("well")).stdout == "1\n"
+    assert runs.template.forked[-1]
+    other.kill()
+    finish(other)
 
 
 def test_an_order_that_is_too_long_for_the_template_is_a_run_with_its_own_python(runs: Runs) -> None:

@@ -21,7 +21,7 @@ import threading
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
 from collectors.agent.run.limits import Limits
@@ -119,7 +119,9 @@ def _serve(channel: socket.socket) -> tuple[Order, _Ends]:
                 os.close(descriptor)
             else:
                 order, ends = _receive(channel)
-                pid = os.fork()
+                pid = _fork(ends)
+                if pid is None:
+                    continue
                 if pid == 0:
                     channel.close()
                     return order, ends
@@ -128,6 +130,18 @@ def _serve(channel: socket.socket) -> tuple[Order, _Ends]:
                 poll.register(process, select.POLLIN)
                 for end in (ends.program, ends.stdout, ends.stderr):
                     os.close(end)
+
+
+def _fork(ends: _Ends) -> int | None:
+    """As os.fork; None when no process or memory is left for one, which the agent is told."""
+    try:
+        return os.fork()
+    except OSError as error:
+        with suppress(OSError):
+            os.write(ends.told, f"{FAILED} {error}".encode())
+        for end in astuple(ends):
+            os.close(end)
+        return None
 
 
 def _receive(channel: socket.socket) -> tuple[Order, _Ends]:

@@ -49,7 +49,8 @@ class Template:
             return process.fork(message, (order.descriptor, stdout, stderr))
         except OSError as error:
             log.warning("Python programs start a Python of their own for now, as their template fails: %s", error)
-            self.close()
+            if isinstance(error, (ConnectionError, TimeoutError)):  # else it is the agent that lacks descriptors
+                self.close()
             return None
 
     def close(self) -> None:
