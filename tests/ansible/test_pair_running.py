@@ -291,6 +291,19 @@ def test_the_database_lets_the_service_in_with_its_password_and_tls_alone_and_sh
     assert granted.startswith("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, INDEX, ALTER ON `nodewise`.* TO")
 
 
+def test_the_account_can_be_for_both_masters_alone(site: Site, pair: Pair) -> None:
+    tasks: Play = (DATABASE, "mariadb", ["user"], {})
+    both, password = f"{FIRST}/255.255.255.254", str(site.file(FIRST, "conf/database_password"))
+    site.play(tasks, mariadb_from=both)
+    assert " changed=0 " in site.play(tasks, mariadb_from=both).stdout
+
+    for machine in (FIRST, SECOND):
+        assert pair.run("log_in.py", pair.database(machine), password).stdout == f"nodewise@{both}\n"
+    url = pair.database(FIRST).replace(f"bind_address={FIRST}", "bind_address=127.0.0.4")
+    assert "Access denied for user 'nodewise'@'127.0.0.4'" in pair.run("log_in.py", url, password).stderr
+    site.play(tasks)
+
+
 def test_one_is_active_the_other_follows_and_each_takes_over_from_the_other(pair: Pair) -> None:
     with ExitStack() as held:
         first = held.enter_context(pair.serving(FIRST))
