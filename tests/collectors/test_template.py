@@ -87,6 +87,20 @@ LEAVES = "import json, os, random\nfrom infosvc.wire import connection\n" + (
     "print(getattr(json, 'left', 0), os.environ.get('LEFT', 0), random.random(), connection._CHANCE.random())\n"
     "json.left = os.environ['LEFT'] = '1'\n"
 )
+SEARCHES = """
+import re
+found = 0
+with open("/proc/self/mem", "rb", 0) as memory:
+    for line in open("/proc/self/maps"):
+        first, past = (int(end, 16) for end in line.split()[0].split("-"))
+        if line.split()[1].startswith("r"):
+            try:
+                memory.seek(first)
+                found += len(re.findall(b"word" + b"-of-[0-9]", memory.read(past - first)))
+            except OSError:  # what the kernel lends
+                pass
+print(found)
+"""
 ESCAPES = """
 import os, signal, sys, time
 if os.fork() == 0:
@@ -125,7 +139,7 @@ class Runs:
     def __init__(self, place: Path) -> None:
         own = place / "own" / "processors"
         own.mkdir(parents=True)
-        for name, text in {"seen": SEEN, "leaves": LEAVES, "escapes": ESCAPES, **ENDS}.items():
+        for name, text in {"seen": SEEN, "leaves": LEAVES, "escapes": ESCAPES, "searches": SEARCHES, **ENDS}.items():
             (own / f"{name}.py").write_text(text)
         bundle = build(place / "files", own.parent)
         settings = Settings(
@@ -228,6 +242,15 @@ def test_a_fork_sees_nothing_that_another_one_has_left(runs: Runs) -> None:
     assert not set(seen[0][2:]) & set(seen[1][2:])
 
 
+def test_a_fork_finds_nothing_of_other_orders_in_its_memory(runs: Runs) -> None:
+    words = [f"word-of-{number}" for number in range(2000)]  # so long that what comes next does not cover it
+    finish(runs.fork("well", *words))
+
+    assert int(finish(runs.fork("searches", *words)).stdout) > 0
+    finish(runs.fork("well", *words))
+    assert finish(runs.fork("searches")).stdout == "0\n"
+
+
 def test_what_left_the_group_of_a_fork_is_found_by_its_mark(runs: Runs) -> None:
     child = runs.fork("escapes", str(runs.state / "escaped"))
     escaped = wait_for(lambda: number_in(runs.state / "escaped"))
@@ -282,6 +305,7 @@ os.fork = fork_if_there_is_room
     monkeypatch.setattr(template, "_SOURCE", source + template._SOURCE)
     other = runs.fork("escapes", str(runs.state / "beside"))
     forking = runs.template_pid
+    wait_for(lambda: number_in(runs.state / "beside"))  # it forks, too
     full.touch()
 
     assert finish(runs.start("well")).stdout == "1\n"

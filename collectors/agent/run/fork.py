@@ -21,12 +21,12 @@ import threading
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from collectors.agent.run.limits import Limits
 
-READY = b"ready"
+READY, WANTED = b"ready", b"fork"
 RUNS, FAILED = "runs", "failed"
 MOST_BYTES = 64 * 1024  # of an order
 RESERVED = "RESERVED"
@@ -64,12 +64,11 @@ class Order:
 
 @dataclass(frozen=True)
 class _Ends:
-    """What comes with an order: the program's copy, where it prints and complains, where the agent hears of it."""
+    """What comes with an order: the program's copy, where it prints and complains."""
 
     program: int
     stdout: int
     stderr: int
-    told: int
 
 
 def main() -> None:
@@ -82,9 +81,10 @@ def main() -> None:
     gc.freeze()  # else a fork that looks for garbage would need memory of its own for all this
     template = os.getpid()
     channel.send(READY)
-    order, ends = _serve(channel)
-    told = _take_descriptors(order, ends)
+    told = _serve(channel)
     try:
+        order, ends = _receive(told)
+        told = _take_descriptors(order, ends, told)
         _become(order, places, template)
     except Exception as error:  # whatever it is, the agent has to hear of it
         os.write(told, f"{FAILED} {error}".encode())
@@ -94,10 +94,11 @@ def main() -> None:
     _run(sys.argv[0])
 
 
-def _serve(channel: socket.socket) -> tuple[Order, _Ends]:
-    """Fork for each order; this returns in the forks alone.
+def _serve(channel: socket.socket) -> int:
+    """Fork for each socket that the agent sends; this returns in the forks alone, with that socket.
 
-    A process that has ended keeps its number until the agent, which is told so, lets go of it.
+    The order comes over it, so that nothing of one is in the memory of other forks. A process that has ended keeps its
+    number until the agent, which is told so, lets go of it.
     """
     poll = select.poll()
     poll.register(channel, select.POLLIN)
@@ -118,36 +119,37 @@ def _serve(channel: socket.socket) -> tuple[Order, _Ends]:
                 poll.unregister(descriptor)
                 os.close(descriptor)
             else:
-                order, ends = _receive(channel)
-                pid = _fork(ends)
-                if pid is None:
-                    continue
-                if pid == 0:
+                told = _receive_socket(channel)
+                if (forked := _fork(told)) == 0:
                     channel.close()
-                    return order, ends
-                process = os.pidfd_open(pid)
-                running[process] = pid, ends.told
-                poll.register(process, select.POLLIN)
-                for end in (ends.program, ends.stdout, ends.stderr):
-                    os.close(end)
+                    return told
+                if forked is not None:
+                    process = os.pidfd_open(forked)
+                    running[process] = forked, told
+                    poll.register(process, select.POLLIN)
 
 
-def _fork(ends: _Ends) -> int | None:
+def _receive_socket(channel: socket.socket) -> int:
+    message, descriptors, _, _ = socket.recv_fds(channel, len(WANTED), 1)
+    if not message:
+        os._exit(0)
+    return descriptors[0]
+
+
+def _fork(told: int) -> int | None:
     """As os.fork; None when no process or memory is left for one, which the agent is told."""
     try:
         return os.fork()
     except OSError as error:
-        with suppress(OSError):
-            os.write(ends.told, f"{FAILED} {error}".encode())
-        for end in astuple(ends):
-            os.close(end)
+        with socket.socket(fileno=told) as agent, suppress(OSError):
+            agent.recv(1)  # the order, as its sender hears of no answer while something is unread
+            agent.send(f"{FAILED} {error}".encode())
         return None
 
 
-def _receive(channel: socket.socket) -> tuple[Order, _Ends]:
-    message, descriptors, _, _ = socket.recv_fds(channel, MOST_BYTES, len(fields(_Ends)))
-    if not message:
-        os._exit(0)
+def _receive(told: int) -> tuple[Order, _Ends]:
+    with socket.socket(fileno=os.dup(told)) as agent:
+        message, descriptors, _, _ = socket.recv_fds(agent, MOST_BYTES, len(fields(_Ends)))
     return Order.from_bytes(message), _Ends(*descriptors)
 
 
@@ -158,11 +160,11 @@ def _status_of(pid: int) -> int:
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
-def _take_descriptors(order: Order, ends: _Ends) -> int:
-    """Have what the order names, and nothing else of the template; the new place of `ends.told`."""
+def _take_descriptors(order: Order, ends: _Ends, told: int) -> int:
+    """Have what the order names, and nothing else of the template; the new place of `told`."""
     os.dup2(ends.stdout, 1)
     os.dup2(ends.stderr, 2)
-    told = fcntl.fcntl(ends.told, fcntl.F_DUPFD_CLOEXEC, order.descriptor + 1)
+    told = fcntl.fcntl(told, fcntl.F_DUPFD_CLOEXEC, order.descriptor + 1)
     os.dup2(ends.program, order.descriptor)
     os.set_inheritable(order.descriptor, True)
     kept = {0, 1, 2, told, order.descriptor, order.library}

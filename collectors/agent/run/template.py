@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from collectors.agent.run.fork import MOST_BYTES, READY, RESERVED, RUNS, Order
+from collectors.agent.run.fork import MOST_BYTES, READY, RESERVED, RUNS, WANTED, Order
 from collectors.agent.run.guard import Guard
 
 RETRY_SECONDS = 30.0  # from one template's start to the next one's
@@ -120,9 +120,10 @@ class _TemplateProcess:
         """A fork by an order; None when it could not become what was ordered, OSError when there is no answer."""
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            with theirs:
-                socket.send_fds(self._channel, [message], [*descriptors, theirs.fileno()])
             control.settimeout(ANSWER_SECONDS)
+            with theirs:
+                socket.send_fds(control, [message], descriptors)
+                socket.send_fds(self._channel, [WANTED], [theirs.fileno()])
             word, _, rest = control.recv(1024).decode("utf-8", "replace").partition(" ")
         except BaseException:
             control.close()
