@@ -101,6 +101,8 @@ class Containers:
             for index, node in enumerate(role.nodes)
         ]
         self._spares = {role.name: list(role.spares) for role in roles}
+        self._resting: list[tuple[float, str, str]] = []
+        """Since when nodes have lost their seats in roles that stand: they are spares again after a while."""
         self._admitting = [(role, role.admit) for role in roles if role.admit]
         self._new: set[str] = set()
         """Nodes that take work and have no seat, and were not there or not usable when the job began."""
@@ -120,6 +122,8 @@ class Containers:
                 self._begin_work(granted, vacant, now)
             else:
                 self._session.release(granted.container_id)
+        for role in {place.role.name: place.role for place in self._places if place.role.stands}.values():
+            self._seat_again(role)
 
     def step(self, now: float, progress: float) -> None:
         """One exchange with YARN; JobError when no node is left that could do anything.
@@ -189,6 +193,16 @@ class Containers:
         if place and seat and seat != place.seat:
             place.begin_again(seat, place.since)
         return place
+
+    def _seat_again(self, role: Role) -> None:
+        """Each node has one seat or is a spare, wherever the containers of an earlier attempt are."""
+        places = [place for place in self._places if place.role is role]
+        held = {place.seat.node_name for place in places if place.container}
+        free = [node for node in (*role.nodes, *role.spares) if node not in held]
+        for place in places:
+            if not place.container:
+                place.seat = replace(place.seat, node_name=free.pop(0))
+        self._spares[role.name] = free
 
     def _say_goodbye(self, news: Heartbeat) -> None:
         """All is done: who ends now is not a failure, and who comes now is not needed."""
@@ -328,6 +342,8 @@ class Containers:
             if spares and place.state != "done" and self._is_hopeless(place, now):
                 self._session.withdraw(place.request)
                 place.request = 0
+                if place.role.stands:
+                    self._resting.append((now, place.role.name, place.seat.node_name))
                 place.begin_again(replace(place.seat, node_name=spares.pop(0)), now)
 
     def _is_hopeless(self, place: _Place, now: float) -> bool:
@@ -337,6 +353,9 @@ class Containers:
 
     def _forgive(self, now: float) -> None:
         """Give nodes of roles that stand another chance."""
+        while self._resting and now - self._resting[0][0] >= TRY_AGAIN_SECONDS:
+            _, role_name, node_name = self._resting.pop(0)
+            self._spares[role_name].append(node_name)
         for place in (one for one in self._places if one.role.stands):
             if place.state == "left out" and now - place.since >= TRY_AGAIN_SECONDS:
                 place.begin_again(place.seat, now)

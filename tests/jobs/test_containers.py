@@ -657,3 +657,43 @@ def test_a_role_that_stands_adopts_its_containers_whatever_failed_in_an_earlier_
 
     assert scene.state("a") == "working"
     assert scene.session.released == []
+
+
+def test_a_node_that_lost_its_seat_in_a_role_that_stands_is_a_spare_after_a_while() -> None:
+    scene = Scene(replace(role("a", spares=("b",)), stands=True))
+    scene.step()
+    for node in ("a", "b"):
+        for _ in range(PATIENCE.failures):
+            scene.end(scene.grant(node), 1)
+            scene.step()
+    assert scene.state("b") == "left out"
+
+    scene.step(seconds=TRY_AGAIN_SECONDS)  # b may be tried again, too, which has failed later
+    scene.step()
+    for _ in range(PATIENCE.failures):
+        if "b" in scene.containers.states():
+            scene.end(scene.grant("b"), 1)
+            scene.step()
+
+    assert scene.state("a") == "starting"
+
+
+def test_nodes_of_an_earlier_attempt_have_one_seat_each_or_are_spares() -> None:
+    scene = Scene(replace(role("a", "b", spares=("c",)), stands=True))
+    seats = {"c1": Seat("worker", 0, "b"), "c2": Seat("worker", 1, "c")}
+
+    held = [Granted("c2", "c", "c:8042", None, 0)]
+    scene.containers.adopt([*held, Granted("c1", "b", "b:8042", None, 0)], (), 0.0, seats)
+    assert sorted(scene.containers.states()) == ["b", "c"]
+    scene.end("c2", 1)
+    scene.step(seconds=PATIENCE.container_wait + 1)
+    scene.step(seconds=PATIENCE.container_wait + 1)
+    assert sorted(scene.containers.states()) == ["a", "b"]
+
+
+def test_a_node_whose_container_has_gone_with_an_earlier_attempt_gives_its_seat_where_another_has_taken_it() -> None:
+    scene = Scene(replace(role("a", "b"), stands=True))
+
+    scene.containers.adopt([Granted("c1", "b", "b:8042", None, 0)], (), 0.0, {"c1": Seat("worker", 0, "b")})
+
+    assert {node: one.state for node, one in scene.containers.states().items()} == {"a": "waiting", "b": "working"}
