@@ -56,15 +56,18 @@ def outputs(tagged: Iterable[str]) -> list[str]:
 
 
 def keep(filesystem: FileSystem, owners_folder: str, job_id: str, content: bytes, below: str = FOLDER) -> None:
-    """Put a job's record where it is found whatever becomes of the job, and let go of the oldest ones.
+    """Put a job's record where it is found whatever becomes of the job, and let go of the ones written longest ago.
+
+    Of jobs in pools, which are many and short, as many are kept as of all others, beside these.
 
     Only its owner may read it there: of a job that failed, nobody has seen anything yet.
     """
     folder = f"{owners_folder}/{below}"
     filesystem.make_folder(folder, mode=0o700)
     filesystem.write(f"{folder}/{job_id}.json", content, mode=0o600)
-    total = 0
-    newest_first = sorted(filesystem.entries(folder), key=lambda entry: _age_order(entry.name), reverse=True)
+    total, is_in_pool = 0, POOL_JOB.fullmatch(job_id) is not None
+    kept = (one for one in filesystem.entries(folder) if one.name.startswith("pool_") == is_in_pool)
+    newest_first = sorted(kept, key=lambda entry: (entry.modified_at, _age_order(entry.name)), reverse=True)
     for number, entry in enumerate(newest_first, start=1):
         total += entry.size_bytes
         if number > 1 and (number > MOST_KEPT or total > MOST_KEPT_BYTES):
@@ -150,5 +153,5 @@ def _of_job(session: Session, job_id: str) -> str:
 
 
 def _age_order(name: str) -> tuple[int, ...]:
-    """Sorts job ids as YARN counts them: by the start of the ResourceManager, then by number."""
+    """Sorts job ids as YARN counts them: by the start of the ResourceManager, by number, and in a pool by the job."""
     return tuple(int(digits) for digits in re.findall(r"\d+", name))
