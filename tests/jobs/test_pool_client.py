@@ -12,7 +12,10 @@ import pytest
 
 from jobs.application.calls import Refused, Request, decode_body
 from jobs.application.coordinator import Hearing, Progress
+from jobs.application.job_record import JobRecord
 from jobs.application.listener import Listener
+from jobs.application.master import status_of
+from jobs.commands.job.pooled import Followed
 from jobs.errors import JobError
 from jobs.kinds.pool import client as pool_client
 from jobs.kinds.pool.client import NotNow, Pools, patiently
@@ -131,6 +134,20 @@ def test_a_master_that_is_lost_with_its_pool_is_told_from_one_that_comes_back(pl
 
     with pytest.raises(NotNow, match=f"the pool {JOB} has ended"):
         pool.jobs()
+
+
+@pytest.mark.parametrize(("pool_state", "final"), [("RUNNING", "UNDEFINED"), ("KILLED", "KILLED")])
+def test_a_job_whose_pool_does_not_answer_has_ended_only_if_the_pool_has(
+    place: Place, monkeypatch: pytest.MonkeyPatch, pool_state: str, final: str
+) -> None:
+    monkeypatch.setattr(pool_client, "AWAY_SECONDS", 0.0)
+    job_id, pool = "pool_1700000000000_0001_1", place.pools.find("photos")
+    status = status_of(replace(place.spec, job_id=job_id), "running", 1, 0.0, Progress(1, 3, "images"), ())
+    place.hadoop.stored[f"/user/me/.nodewise/records/{job_id}.json"] = JobRecord(status).to_bytes()
+    place.listeners[0].close()
+    place.hadoop.app |= {"state": pool_state}
+
+    assert Followed(place.pools, pool).look(job_id).final == final
 
 
 def test_a_call_that_is_wrong_is_not_made_again(place: Place) -> None:

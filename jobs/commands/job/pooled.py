@@ -26,7 +26,7 @@ from jobs.commands.options import page_reader, progress_console, show
 from jobs.engines.network import choose
 from jobs.errors import JobError
 from jobs.job_ids import POOL_JOB, application_of
-from jobs.kinds.pool.client import NotNow, Pool, Pools, patiently
+from jobs.kinds.pool.client import Ended, Pool, Pools, patiently
 from jobs.kinds.pool.request import OF_JOBS, check_fits
 from jobs.kinds.pool.wishes import JobWish
 from locality.program_names import FORMER
@@ -118,9 +118,9 @@ class Followed:
                 body, said = self._pool.job(job_id)
                 self._status = JobStatus.from_json(body)
                 return _application(self._status, said, is_over=False)
-        except NotNow:
+        except Ended:
             self._pool = None
-        except JobError:  # the pool goes on, and does not know it any more
+        except JobError:  # the pool goes on: it does not know the job any more, or its master does not answer now
             pass
         record = job_record.load(self._pools.filesystem, job_id)
         if record is None:
@@ -163,7 +163,7 @@ def _followed(home: Path, hadoop: dict[str, Any], job_id: str) -> Followed:
     pools = Pools(where.conf_dir, where.user)
     try:
         return Followed(pools, pools.of(application_of(job_id)))
-    except NotNow:
+    except Ended:
         return Followed(pools, None)
 
 

@@ -35,12 +35,16 @@ TYPE = "NODEWISE"
 AWAY_SECONDS = 60.0
 """How long the master of a pool may not answer: YARN starts another one meanwhile."""
 CALL_SECONDS, CONNECT_SECONDS = 90.0, 5.0
-PAUSE_SECONDS = 0.25
+PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.25, 4.0
 MOST_BYTES = 16 << 20
 
 
 class NotNow(JobError):
     """What was asked for may be had later: the pool is not up, is full, or has no worker."""
+
+
+class Ended(NotNow):
+    """The pool has ended, so no further call will be answered."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +92,13 @@ class Pools:
         )
 
     def of(self, application_id: str) -> Pool:
-        """The pool that is this application, if it goes on; NotNow when it has ended, or YARN does not know it."""
+        """The pool that is this application, if it goes on; Ended when it has ended, or YARN does not know it."""
         try:
             is_running = self._manager.is_running(application_id)
         except NotKnown:
             is_running = False
         if not is_running:
-            raise NotNow(f"the pool {application_id} has ended, and its jobs with it")
+            raise Ended(f"the pool {application_id} has ended, and its jobs with it")
         return Pool(application_id, self._manager, self.filesystem)
 
 
@@ -155,7 +159,7 @@ class Pool:
             if status != 503:
                 raise JobError(f"the pool's master refused {path}: {answer.get('error', status)}")
             if not self._manager.is_running(self.application_id):
-                raise NotNow(f"the pool {self.application_id} has ended")
+                raise Ended(f"the pool {self.application_id} has ended")
             if time.monotonic() > give_up:
                 raise NotNow(
                     f"the master of the pool {self.application_id} does not answer: {answer.get('error', status)}",
@@ -187,7 +191,7 @@ class Pool:
 
 def patiently(seconds: float, do: Callable[[], Any], say: Callable[[str], None]) -> Any:
     """What `do` brings, tried again for so long while it is NotNow; `say` hears once why it waits."""
-    until, said = time.monotonic() + seconds, ""
+    until, said, pause = time.monotonic() + seconds, "", PAUSE_SECONDS
     while True:
         try:
             return do()
@@ -197,7 +201,8 @@ def patiently(seconds: float, do: Callable[[], Any], say: Callable[[str], None])
             if error.message != said:
                 said = error.message
                 say(f"waits: {said}")
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(min(pause, max(0.0, until - time.monotonic())))
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)  # each try asks YARN, HDFS and the pool
 
 
 def _parse(row: Mapping[str, Any]) -> Found | None:
