@@ -14,7 +14,8 @@ import pytest
 from jobs.application.calls import Refused, Request
 from jobs.application.coordinator import Attempt, Container, Knowledge, Role, Seat
 from jobs.application.journal import Record
-from jobs.kinds.pool.coordinator import ENDED, TAKEN, Pool
+from jobs.kinds.pool.coordinator import ENDED, KILLED, TAKEN, Pool
+from jobs.kinds.pool.request import MASTER_MB
 from jobs.kinds.pool.seats import SEATS, Seats
 from jobs.kinds.pool.settings import PoolSettings
 from jobs.kinds.pool.wishes import JobWish
@@ -24,6 +25,7 @@ from tests.jobs.stored import SETTINGS, SPEC, Written
 NONE: Any = None
 STAGING = "/user/me/.nodewise/application_1_0001"
 WISH = JobWish(key="k1", input="/in", output="/out", capability="weight")
+GIVEN = Record(TAKEN, {"number": 1, "wish": msgspec.to_builtins(WISH), "files": 5})
 
 
 class Cluster(Knowledge):
@@ -43,7 +45,7 @@ class Scene:
     def __init__(self, earlier: Sequence[Record] = (), **settings: Any) -> None:
         self.now, self.paper = 0.0, Paper()
         told = PoolSettings(name="photos", job=asdict(SETTINGS), **settings)
-        spec = replace(SPEC, kind="pool", staging=STAGING, settings=asdict(told))
+        spec = replace(SPEC, kind="pool", staging=STAGING, settings=asdict(told), master_memory=MASTER_MB)
         files: Any = Written({f"{STAGING}/worker.json": b"{}"})
         self.attempt = Attempt(1, spec, files, NONE, self.paper, "", tuple(earlier), 0.0, lambda: self.now)
         self.pool = Pool(self.attempt)
@@ -116,9 +118,8 @@ def test_a_pool_that_never_ends_by_itself_ends_when_its_owner_says_so_and_takes_
 
 
 def test_a_job_that_was_given_before_the_master_was_lost_is_known_by_its_key() -> None:
-    taken = Record(TAKEN, {"number": 1, "wish": msgspec.to_builtins(WISH)})
     ended = Record(ENDED, {"number": 1, "state": "succeeded", "said": "", "items": 7})
-    scene = Scene([taken, ended])
+    scene = Scene([GIVEN, ended])
     scene.role("a")
 
     again = scene.post("/pool/submit", **msgspec.to_builtins(WISH))
@@ -129,7 +130,7 @@ def test_a_job_that_was_given_before_the_master_was_lost_is_known_by_its_key() -
 
 
 def test_one_that_was_at_work_goes_on() -> None:
-    scene = Scene([Record(TAKEN, {"number": 1, "wish": msgspec.to_builtins(WISH)})])
+    scene = Scene([GIVEN])
     scene.role("a")
 
     (job,) = scene.post("/pool/jobs")["jobs"]
@@ -137,6 +138,55 @@ def test_one_that_was_at_work_goes_on() -> None:
     assert (job["job_id"], job["state"], job["output"]) == ("pool_1_0001_1", "planning", "/out")
     assert scene.post("/pool/job", job_id="pool_1_0001_1")["status"]["state"] == "planning"
     assert scene.post("/pool/kill", job_id="pool_1_0001_1") == {"was": "planning"}
+    assert Record(KILLED, {"number": 1}) in scene.paper.records, "before that is answered"
+
+
+def test_one_that_was_killed_does_not_go_on_when_the_master_was_lost_before_it_had_ended() -> None:
+    scene = Scene([GIVEN, Record(KILLED, {"number": 1})])
+    scene.role("a")
+
+    scene.pool._lives.wait()
+
+    assert [job["state"] for job in scene.post("/pool/jobs")["jobs"]] == ["killed"]
+    assert [record.body["state"] for record in scene.paper.records if record.kind == ENDED] == ["killed"]
+
+
+def test_a_pool_does_not_end_while_it_records_a_job_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(idle="30m")
+    scene.role("a")
+    monkeypatch.setattr(scene.pool._intake, "check", lambda wish, *_: (wish, 5))
+    append, ends = scene.paper.append, list[bool]()
+
+    def append_slowly(record: Record) -> None:
+        append(record)
+        scene.now += 1e6
+        scene.pool.tick()
+        ends.append(scene.pool.progress().is_done)
+
+    monkeypatch.setattr(scene.paper, "append", append_slowly)
+    answer = scene.post("/pool/submit", **msgspec.to_builtins(WISH))
+
+    assert answer["job_id"] == "pool_1_0001_1"
+    assert ends == [False]
+    scene.post("/pool/kill", job_id=answer["job_id"])
+    scene.pool._lives.wait()
+
+
+def test_jobs_that_come_at_once_get_no_more_memory_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    scene.role("a")
+    monkeypatch.setattr(scene.pool._intake, "check", lambda wish, *_: (wish, 300_000))  # each was alone then
+
+    first, second = (
+        scene.post("/pool/submit", **msgspec.to_builtins(msgspec.structs.replace(WISH, key=key, output=f"/{key}")))
+        for key in ("k1", "k2")
+    )
+
+    assert first["job_id"] == "pool_1_0001_1"
+    assert "its master would hold the plans of 600,000 files, and it has memory for 384,000" in second["refused"]
+    assert second["passes"]
+    scene.post("/pool/kill", job_id=first["job_id"])
+    scene.pool._lives.wait()
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,22 @@ def test_what_waits_for_a_node_stays_its_own_while_that_does_another_job(scene: 
     assert queue.items > 0
 
 
+def test_what_waits_for_a_node_stays_its_own_while_that_does_one_long_lease_of_another_job(scene: Scene) -> None:
+    scene.add(1, [A], 1)
+    rare = scene.add(2, [A, B], 40)
+    held = dict([scene.lease(A)])
+    held |= dict([scene.lease(A, list(held))])
+    scene.now += 0.1
+    scene.commit(A, *next((lease, names) for lease, names in held.items() if lease.startswith("2:")))
+
+    for _ in range(100):  # of a second each, which is longer than a lease
+        scene.now += 1.0
+        scene.post("/heartbeat", A)
+        rare.tick()
+
+    assert rare._work._work._leases._members[A].queue.items > 0  # type: ignore[union-attr]
+
+
 def test_a_heartbeat_brings_the_leases_of_all_jobs_and_a_job_that_was_ended_takes_its_own_away(scene: Scene) -> None:
     first = scene.add(1, [A], 4)
     scene.add(2, [A], 4)
@@ -285,6 +301,37 @@ def test_a_pool_is_for_kinds_that_divide_items() -> None:
 
     with pytest.raises(JobError, match="a pool cannot do jobs of the kind command: they divide no items"):
         job.take_up(replace(pool, spec=job.spec), NONE)
+
+
+def test_a_job_that_ends_while_it_is_looked_at_ends_nothing_else(scene: Scene) -> None:
+    job = scene.add(1, [A], 2)
+
+    class Ending(frozenset[str]):
+        """The nodes of a job that another thread lets go of as soon as they are looked at."""
+
+        def __contains__(self, node: object) -> bool:
+            job.settle()
+            return super().__contains__(node)
+
+    job.nodes = Ending(job.nodes)
+
+    assert not job.is_suspect(Container(Seat("worker", 0, A), f"{A}-1", f"{A}:8042"))
+    assert (job.status().of, job._work) == (2, None)
+
+
+def test_a_job_that_is_killed_waits_no_more_for_hdfs(scene: Scene) -> None:
+    job = scene.add(1, [A], 2)
+    files: Any = Written()
+    lives = Lives(scene.workers, Knowledge(files, NONE), lambda _: None, 1, "photos")
+    job.tries = 9  # days
+    waiting = threading.Thread(target=lives._pause, args=(job,), daemon=True)
+    waiting.start()
+
+    lives.kill(job)
+
+    waiting.join(60)
+    assert not waiting.is_alive()
+    lives.wait()
 
 
 def test_a_job_that_is_killed_as_it_begins_gets_no_worker(

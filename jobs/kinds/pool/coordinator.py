@@ -33,7 +33,7 @@ from jobs.itemwork.coordinator import SILENCES
 from jobs.job_ids import pool_job_id
 from jobs.kinds.pool.intake import Intake
 from jobs.kinds.pool.lives import Lives, sentence_of
-from jobs.kinds.pool.pooled_job import PooledJob, make_division
+from jobs.kinds.pool.pooled_job import PooledJob, State, make_division
 from jobs.kinds.pool.seats import Seats
 from jobs.kinds.pool.settings import PoolSettings
 from jobs.kinds.pool.wishes import (
@@ -51,8 +51,8 @@ from jobs.kinds.pool.wishes import (
 )
 from jobs.kinds.pool.workers import Workers
 
-TAKEN, ENDED = "taken", "ended"
-"""Records of the journal: a job that was taken on, and how one ended."""
+TAKEN, KILLED, ENDED = "taken", "killed", "ended"
+"""Records of the journal: a job that was taken on, one that was killed, and how one ended."""
 MOST_NODES = 100_000
 MOST_KEPT = 100
 """Jobs that have ended of which the pool itself still tells."""
@@ -173,6 +173,7 @@ class Pool(Coordinator):
     def _take_up(self) -> None:
         """Go on with the jobs that an earlier attempt has taken on and not ended."""
         ended = {record.body["number"]: record.body for record in self._attempt.earlier if record.kind == ENDED}
+        killed = {record.body["number"] for record in self._attempt.earlier if record.kind == KILLED}
         for record in self._attempt.earlier:
             if record.kind == TAKEN:
                 number, wish = record.body["number"], msgspec.convert(record.body["wish"], JobWish)
@@ -180,32 +181,35 @@ class Pool(Coordinator):
                 if number in ended:
                     self._items += ended[number]["items"]
                     continue
-                job = self._jobs[number] = PooledJob(self._attempt, self._settings, number, wish)
+                files = record.body["files"]
+                job = self._jobs[number] = PooledJob(self._attempt, self._settings, number, wish, files)
+                if number in killed:
+                    self._lives.kill(job)
                 self._lives.begin(job)
 
     def _submit(self, request: Request) -> Mapping[str, Any]:
         """Take a job on, or say why not."""
         wish, notes = decode_body(request.body, JobWish), list[str]()
-        if (number := self._keys.get(wish.key)) is None:
-            with self._lock:
-                at_work = self._at_work()
-            wish = self._intake.check(wish, at_work, notes)
+        with self._lock:
+            number, at_work = self._keys.get(wish.key), self._at_work()
+        if number is None:
+            wish, files = self._intake.check(wish, at_work, notes)
             with self._taking:  # whoever asks again while the first call is answered gets the same job
-                number = self._keys.get(wish.key) or self._take(wish)
+                number = self._keys.get(wish.key) or self._take(wish, files)
         return {"job_id": pool_job_id(self._attempt.spec.job_id, number), "notes": notes}
 
-    def _take(self, wish: JobWish) -> int:
-        """Record a job, and begin it; its number."""
-        with self._lock:
+    def _take(self, wish: JobWish, files: int) -> int:
+        """Record a job whose input has so many files, and begin it; its number."""
+        with self._lock:  # from here on it is at work: the pool does not end while it is being recorded
             if self._ends is not None:
                 name = self._settings.name
-                raise Refusal(f"the pool {name} is going down: {self._ends}", "`nodewise pool up` starts another")
-            self._intake.check_room(wish, self._at_work())
+                raise Refusal(f"the pool {name} is going down: {self._ends}", "`nodewise pool up` starts another", True)
+            self._intake.check_room(wish, files, self._at_work())
             number = len(self._keys) + 1
-        self._note(Record(TAKEN, {"number": number, "wish": msgspec.to_builtins(wish)}))
-        job = PooledJob(self._attempt, self._settings, number, wish)
+            job = self._jobs[number] = PooledJob(self._attempt, self._settings, number, wish, files)
+        self._note(Record(TAKEN, {"number": number, "wish": msgspec.to_builtins(wish), "files": files}))
         with self._lock:
-            self._keys[wish.key], self._jobs[number] = number, job
+            self._keys[wish.key] = number
         self._lives.begin(job)
         return number
 
@@ -214,8 +218,7 @@ class Pool(Coordinator):
         return {"status": job.status().to_json(), "said": job.said}
 
     def _kill(self, request: Request) -> Mapping[str, Any]:
-        job = self._find(decode_body(request.body, OneJob))
-        return {"was": self._lives.kill(job).value}
+        return {"was": self._end_now(self._find(decode_body(request.body, OneJob))).value}
 
     def _go_down(self, request: Request) -> Mapping[str, Any]:
         is_now = decode_body(request.body, Down).now
@@ -223,8 +226,15 @@ class Pool(Coordinator):
             self._ends = self._ends or WANTED
             at_work = self._at_work()
         for job in at_work if is_now else ():
-            self._lives.kill(job)
+            self._end_now(job)
         return {"jobs": len(at_work)}
+
+    def _end_now(self, job: PooledJob) -> State:
+        """Kill a job, so that no later attempt goes on with it; the state that it was in."""
+        was = self._lives.kill(job)
+        if job.state is State.KILLED:
+            self._note(Record(KILLED, {"number": job.number}))
+        return was
 
     def _find(self, asked: OneJob) -> PooledJob:
         """One that is at work, or has ended lately."""

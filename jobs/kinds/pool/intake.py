@@ -27,8 +27,8 @@ class Intake:
         self._sample = sample
         self._workers = workers
 
-    def check(self, wish: JobWish, at_work: Sequence[PooledJob], notes: list[str]) -> JobWish:
-        """The job as it can be done: with paths without a scheme, and with the capability that decides.
+    def check(self, wish: JobWish, at_work: Sequence[PooledJob], notes: list[str]) -> tuple[JobWish, int]:
+        """The job as it can be done: with paths without a scheme, and with the capability that decides; its files.
 
         What the user is to hear beside that is added to `notes`. It may wait for values of the capability.
         """
@@ -41,15 +41,16 @@ class Intake:
         try:
             paths = {name: str(path(getattr(wish, name)).toUri().getPath()) for name in ("input", "output")}
             wish = msgspec.structs.replace(wish, **paths)
-            self.check_room(wish, at_work)
+            self.check_room(wish, 0, at_work)  # before anything is waited for
             capability = self._choose(wish, nodes, notes)
-            self._check_memory(wish, at_work)
+            files = Listing(self._attempt.filesystem).summary(wish.input).files
+            self.check_room(wish, files, at_work)
         except SENTENCES as error:
             raise Refusal(error.message, error.remedy) from None
-        return msgspec.structs.replace(wish, capability=capability)
+        return msgspec.structs.replace(wish, capability=capability), files
 
-    def check_room(self, wish: JobWish, at_work: Sequence[PooledJob]) -> None:
-        """Whether the pool can have one more job, and no other one has the same output."""
+    def check_room(self, wish: JobWish, files: int, at_work: Sequence[PooledJob]) -> None:
+        """Whether the pool can have one more job, of so many files, and no other one has the same output."""
         name = self._settings.name
         if len(at_work) >= self._settings.most_jobs:
             raise Refusal(
@@ -59,6 +60,7 @@ class Intake:
             )
         if other := next((job for job in at_work if job.wish.output == wish.output), None):
             raise Refusal(f"{other.spec.job_id} writes to {wish.output} already", "choose another --output")
+        self._check_memory(wish, files, at_work)
 
     def _choose(self, wish: JobWish, nodes: Sequence[str], notes: list[str]) -> str:
         """The capability that decides, once nothing stands against the job."""
@@ -70,17 +72,16 @@ class Intake:
         found = submission.choose_capability(settings, program, client, nodes, seconds, notes.append, unit)
         return found.capability
 
-    def _check_memory(self, wish: JobWish, at_work: Sequence[PooledJob]) -> None:
+    def _check_memory(self, wish: JobWish, files: int, at_work: Sequence[PooledJob]) -> None:
         """Whether the plan of a job fits beside those of the others."""
-        listing, name = Listing(self._attempt.filesystem), self._settings.name
+        name = self._settings.name
         room = ((self._attempt.spec.master_memory or MASTER_MEMORY_MB) - MASTER_MEMORY_MB) * FILES_OF_A_MB
-        files = listing.summary(wish.input).files
         if files > room:
             raise Refusal(
                 f"{wish.input} has {files:,} files, and the master of the pool {name} has memory for {room:,}",
                 "bring up a pool with a larger --master-memory, or submit the job without --pool",
             )
-        files += sum(listing.summary(job.wish.input).files for job in at_work)
+        files += sum(job.files for job in at_work)
         if files > room:
             raise Refusal(
                 f"the pool {name} is full: with this job its master would hold the plans of {files:,} files, "

@@ -22,6 +22,7 @@ MOST_TRIES = 5
 """How often a job begins or stores anew because HDFS or YARN has failed it."""
 PAUSE_SECONDS = 0.1
 AGAIN_SECONDS = 2.0
+"""Before the first such try; before each further one four times as long: 170 s in all, as a NameNode may restart."""
 
 
 class ReadyNodes(Knowledge):
@@ -93,7 +94,7 @@ class Lives:
             except Exception as error:
                 if isinstance(error, HadoopError) and job.tries < MOST_TRIES:
                     say(job.spec.job_id, f"begins again: {error}")
-                    time.sleep(AGAIN_SECONDS)
+                    self._pause(job)
                     continue
                 job.move({State.PLANNING}, State.FAILED, sentence_of(error))
             else:
@@ -104,6 +105,16 @@ class Lives:
                     job.keep_record()
                     return
         self._end(job)
+
+    def _begin_again(self, job: PooledJob) -> None:
+        self._pause(job)
+        self._begin(job)
+
+    def _pause(self, job: PooledJob) -> None:
+        """Give HDFS time, the longer the more often it has failed a job; a job that is killed waits no more."""
+        until = time.monotonic() + AGAIN_SECONDS * 4 ** max(job.tries - 1, 0)
+        while time.monotonic() < until and not job.state.has_ended:
+            time.sleep(PAUSE_SECONDS)
 
     def _wait_for_workers(self, job: PooledJob) -> None:
         """JobError when none comes in time."""
@@ -135,7 +146,7 @@ class Lives:
             if job.move({State.RUNNING}, State.PLANNING):
                 self._workers.remove_job(job)
                 say(job.spec.job_id, f"begins again: {fault}")
-                self._threads.submit(self._begin, job)
+                self._threads.submit(self._begin_again, job)
             return
         self._fail(job, fault)
 
@@ -151,8 +162,7 @@ class Lives:
         except Exception as error:
             if isinstance(error, HadoopError) and job.tries < MOST_TRIES and job.move({State.STORING}, State.PLANNING):
                 say(job.spec.job_id, f"stores again: {error}")
-                time.sleep(AGAIN_SECONDS)
-                self._begin(job)
+                self._begin_again(job)
                 return
             job.move({State.STORING}, State.FAILED, sentence_of(error))
         self._end(job)

@@ -55,11 +55,14 @@ class State(Enum):
 
 
 class PooledJob:
-    """Safe for several threads. `pool` is the attempt at being the pool's master, `number` counts its jobs from 1."""
+    """Safe for several threads. `pool` is the attempt at being the pool's master, `number` counts its jobs from 1.
 
-    def __init__(self, pool: Attempt, settings: PoolSettings, number: int, wish: JobWish) -> None:
+    Its input had so many `files` when it was taken on.
+    """
+
+    def __init__(self, pool: Attempt, settings: PoolSettings, number: int, wish: JobWish, files: int = 0) -> None:
         spec = pool.spec
-        self.number, self.name, self.wish = number, str(number), wish
+        self.number, self.name, self.wish, self.files = number, str(number), wish, files
         self.spec = replace(
             spec,
             kind=settings.of,
@@ -114,17 +117,18 @@ class PooledJob:
     @property
     def is_done(self) -> bool:
         """Whether every item has its row."""
-        return self._work is not None and self._work.progress().is_done
+        work = self._work  # which another thread lets go of at the end of the job
+        return work is not None and work.progress().is_done
 
     def note_shared(self) -> None:
         """Its workers do other jobs, too."""
-        if self._work:
-            self._work.note_shared()
+        self._guard(lambda work: work.note_shared())
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """What the job answers its worker; None also where it has no answer, because of a fault of its own."""
+        work = self._work
         try:
-            return self._work.hear(call, request) if self._work else None
+            return work.hear(call, request) if work else None
         except Refused:
             raise
         except Gone:
@@ -150,7 +154,8 @@ class PooledJob:
 
     def is_suspect(self, container: Container) -> bool:
         """Whether a worker does items of this job that are suspected of ending workers."""
-        return self._work is not None and container.seat.node_name in self.nodes and self._work.is_suspect(container)
+        work = self._work
+        return work is not None and container.seat.node_name in self.nodes and work.is_suspect(container)
 
     def keep(self, seat: Seat) -> None:
         """What waits for a node stays its own."""
@@ -175,9 +180,9 @@ class PooledJob:
 
     def status(self) -> JobStatus:
         """How far it is."""
-        if self._last:
-            return replace(self._last, state=self.state.value)
         work, attempt = self._work, self._attempt
+        if last := self._last:  # looked at after its work: that is let go of when there is a last status
+            return replace(last, state=self.state.value)
         if work is None or attempt is None:
             return status_of(self.spec, self.state.value, 1, 0.0, replace(self._told(), unit=UNIT), ())
         progress = work.progress()
@@ -206,9 +211,10 @@ class PooledJob:
 
     def _guard(self, do: Any) -> None:
         """Do something with the division of the job; what goes wrong is noted."""
+        work = self._work
         try:
-            if self._work:
-                do(self._work)
+            if work:
+                do(work)
         except Exception as error:
             self._note_fault(error)
 

@@ -154,11 +154,15 @@ class Workers:
 
     def _heartbeat(self, request: Request) -> Mapping[str, Any]:
         call = decode_body(request.body, Caller)
-        self._check(call)
-        holding = []
+        container = self._check(call)
+        holding, others = [], []
         for job in self._of(call.node_name):
             answer = job.hear("/heartbeat", request) or {"holding": ()}
             holding += [f"{job.name}{APART}{lease}" for lease in answer["holding"]]
+            if not answer["holding"]:
+                others.append(job)
+        for job in others if holding else ():  # its work on a lease of one job may be long
+            job.keep(container.seat)
         return {"holding": holding}
 
     def _note_begin(self, request: Request) -> None:
