@@ -18,8 +18,8 @@ from jobs.reports.report import Failure
 BEFORE = "before its container started"
 ADMIT_SECONDS = 3.0
 """Between two questions whether a role takes nodes that are new in the cluster."""
-TRY_AGAIN_SECONDS = 60.0
-"""After which a role that stands tries a node again that it had left out."""
+TRY_AGAIN_SECONDS, LATEST_SECONDS = 60.0, 3600.0
+"""After which a role that stands tries a node again that it had left out, and after twice as long each further time."""
 FORGET_SECONDS = 600.0
 """A container that has worked for so long shows that its node is well: what failed there before counts no more."""
 
@@ -46,7 +46,10 @@ class Patience:
 
 @dataclass
 class _Place:
-    """A seat: asked for by number `request`, or with a `container` since `since`, or without one."""
+    """A seat: asked for by number `request`, or with a `container` since `since`, or without one.
+
+    `rests` counts how often its node was left out for a while.
+    """
 
     seat: Seat
     role: Role
@@ -56,6 +59,7 @@ class _Place:
     state: str = "waiting"
     failures: int = 0
     said: str = ""
+    rests: int = 0
 
     def begin_again(self, seat: Seat, now: float) -> None:
         """On another node."""
@@ -357,10 +361,13 @@ class Containers:
             _, role_name, node_name = self._resting.pop(0)
             self._spares[role_name].append(node_name)
         for place in (one for one in self._places if one.role.stands):
-            if place.state == "left out" and now - place.since >= TRY_AGAIN_SECONDS:
+            if place.state == "left out" and now - place.since >= min(
+                TRY_AGAIN_SECONDS * 2**place.rests, LATEST_SECONDS
+            ):
                 place.begin_again(place.seat, now)
+                place.rests = min(place.rests + 1, 9)
             elif place.container and now - place.since >= FORGET_SECONDS:
-                place.failures = 0
+                place.failures = place.rests = 0
 
     def _refuse_hopeless(self, now: float) -> None:
         left = [place for place in self._places if place.state != "done" and not place.role.stands]

@@ -634,6 +634,20 @@ def test_a_role_that_stands_tries_a_node_again_that_failed_too_often() -> None:
     assert len(scene.session.asked) == PATIENCE.failures + 1
 
 
+def test_a_node_that_fails_for_ever_is_tried_less_and_less_often() -> None:
+    scene = standing("a")
+    tries = 0
+
+    for _ in range(24 * 60):  # minutes of a day
+        if scene.state("a") == "starting":
+            scene.end(scene.grant("a"), 1)
+            tries += 1
+        scene.step(seconds=60.0)
+        scene.step(seconds=0.0)
+
+    assert 20 * PATIENCE.failures < tries < 40 * PATIENCE.failures, "each hour at last"
+
+
 def test_what_failed_before_a_container_worked_for_long_counts_no_more_where_a_role_stands() -> None:
     scene = standing("a")
     for _ in range(PATIENCE.failures - 1):
