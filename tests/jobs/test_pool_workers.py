@@ -334,6 +334,24 @@ def test_a_job_that_is_killed_waits_no_more_for_hdfs(scene: Scene) -> None:
     lives.wait()
 
 
+def test_a_job_that_has_a_plan_goes_on_without_any_worker_as_all_its_rows_may_be_there(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = scene.add(1, [A], 2)
+    scene.workers.remove_job(job)
+    files: Any = Written({f"{job.spec.staging}/decision.json": b"{}"})
+    job._pool = replace(job._pool, filesystem=files)
+    job.state = State.PLANNING
+    lives = Lives(scene.workers, Knowledge(files, NONE), lambda _: None, 1, "photos")
+    monkeypatch.setattr(job, "begin", lambda _: None)
+    assert scene.workers.ready() == []
+
+    lives.begin(job)
+
+    lives.wait()
+    assert job.state is State.RUNNING
+
+
 def test_a_job_that_is_killed_as_it_begins_gets_no_worker(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

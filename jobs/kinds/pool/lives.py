@@ -117,7 +117,9 @@ class Lives:
             time.sleep(PAUSE_SECONDS)
 
     def _wait_for_workers(self, job: PooledJob) -> None:
-        """JobError when none comes in time."""
+        """JobError when none comes in time; a job that has a plan needs none, and may have nothing left to do."""
+        if self._workers.ready() or job.has_plan():
+            return
         until = time.monotonic() + job.wish.patience
         while not self._workers.ready() and not job.state.has_ended:
             if time.monotonic() > until:

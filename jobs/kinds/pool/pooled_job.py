@@ -21,6 +21,7 @@ from jobs.application.job_record import JobRecord
 from jobs.application.journal import Journal, Record, last_attempt
 from jobs.application.master import status_of
 from jobs.application.status import UNIT, JobStatus
+from jobs.division import decision_store
 from jobs.errors import JobError
 from jobs.itemwork.coordinator import ItemCoordinator
 from jobs.job_ids import pool_job_id
@@ -113,6 +114,10 @@ class PooledJob:
         work = make_division(attempt)
         self.nodes = frozenset() if work.is_stored() else frozenset(work.divide(knowledge))
         self._work = work
+
+    def has_plan(self) -> bool:
+        """Whether an earlier attempt has divided it; HadoopError when HDFS does not tell."""
+        return self._pool.filesystem.exists(f"{self.spec.staging}/{decision_store.NAME}")
 
     @property
     def is_done(self) -> bool:
