@@ -52,9 +52,10 @@ class Writer:
     """Serialises all changes; `write` returns when the change is stored, or raises why it was not.
 
     A change is a function of a Transaction. It raises an InfoError before it touches the transaction, or not at all.
-    Each of `listeners` is called with a Commit after readers see it. With ack fast, reports are acknowledged when
-    readers see them; the latest value of each cell is stored soon after. Of a service that shares its database they are
-    acknowledged so only while the database takes what came before: the service that takes over knows the stored ones.
+    Each of `listeners` is called with a Commit after readers see it and before callers are answered. With ack fast,
+    reports are acknowledged when readers see them; the latest value of each cell is stored soon after. Of a service
+    that shares its database they are acknowledged so only while the database takes what came before: the service that
+    takes over knows the stored ones.
     """
 
     def __init__(
@@ -179,10 +180,9 @@ class Writer:
             return
         else:
             self._lagging.forget(transaction)
-        commit = self._show(transaction)
-        for item, result in done:
+        self._tell(self._show(transaction))
+        for item, result in done:  # last: who goes on from here finds all that follows from its change
             item.answer.set_result(result)
-        self._tell(commit)
 
     def _save(self, transaction: Transaction, items: list[_Waiting]) -> bool:
         """Store a transaction; when it cannot be, tell whom it concerns, and no others."""

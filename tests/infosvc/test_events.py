@@ -71,6 +71,15 @@ def test_a_forgotten_value_is_told_without_text(served: Served) -> None:
     assert (said["data_name"], said["data_value"], said["outcome"]) == ("cpu", None, None)
 
 
+def test_who_watches_after_a_change_is_not_told_of_it(served: Served) -> None:
+    # As when the thread that writes stands still for a moment once it has stored the change.
+    components_of(served.server.app).writer.listeners.insert(0, lambda _commit: time.sleep(0.2))
+    served.client.put_value("cpu", "n1", 1)
+    with served.reader.events(["value"]) as stream:
+        served.client.put_value("cpu", "n1", 2)
+        assert [said["data_value"] for said in _told(stream, 1)] == ["2"]
+
+
 def test_producers_and_slots_are_told_when_they_change(served: Served) -> None:
     with served.reader.events(["producer", "slot"]) as stream:
         served.client.put_slot("n1", "cpu", True, 7.0)
