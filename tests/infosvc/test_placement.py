@@ -47,11 +47,6 @@ class Cluster:
                 self.client.report(name, Report("boot", self._sequence))
             self.watchdog.step()
 
-    def step(self) -> None:
-        """One step after a change: the watchdog hears of it later than whoever made it, and before the next is made."""
-        components_of(self.service.server.app).writer.write(lambda transaction: None)
-        self.watchdog.step()
-
     def where(self, name: str = "dist") -> list[str]:
         """The nodes with a slot of this name."""
         nodes = [node.node_name for node in self.client.nodes()]
@@ -234,11 +229,11 @@ def test_the_slot_of_a_forgotten_node_goes_to_another_and_ends_with_the_last(clu
     cluster.enrol("n1", "n2")
     cluster.start(interval=7.0)
     cluster.client.delete_node("n1")
-    cluster.step()
+    cluster.watchdog.step()
     assert cluster.where() == ["n2"]
     assert cluster.client.slots("n2").slots[0].interval == 7.0
     cluster.client.delete_node("n2")
-    cluster.step()
+    cluster.watchdog.step()
     cluster.enrol("n3")
     assert cluster.where() == []
 
@@ -277,7 +272,7 @@ def test_moves_stand_in_the_audit_log_and_states_are_told(cluster: Cluster) -> N
     cluster.start()
     cluster.pass_time(16, "n2")
     cluster.client.delete_node("n1")
-    cluster.step()
+    cluster.watchdog.step()
 
     assert [kind for kind, _ in heard] == ["node"] * len(heard)
     states = [said["state"] for _, said in heard if said["node_name"] == "n1"]
@@ -292,8 +287,8 @@ def test_a_node_that_readers_see_gone_before_the_watchdog_hears_of_it_is_told_on
     cluster.enrol("n1")
     components_of(cluster.service.server.app).writer.listeners.insert(0, lambda _: cluster.watchdog.step())
     cluster.client.delete_node("n1")
-    cluster.step()
-    cluster.step()
+    cluster.watchdog.step()
+    cluster.watchdog.step()
 
     assert heard.count("forgotten") == 1
 
