@@ -41,12 +41,12 @@ def pull(engine: Engine, order: Pull, caller: socket.socket) -> None:
 
 def _end_with(caller: socket.socket, asked: socket.socket) -> None:
     """Have Docker give up when the caller hangs up; its server has gone then, and Docker would look for it."""
-    threading.Thread(target=_wait_for_end, args=(caller, asked), name="hung up", daemon=True).start()
-
-
-def _wait_for_end(caller: socket.socket, asked: socket.socket) -> None:
     looking = select.poll()
-    looking.register(caller, select.POLLRDHUP)
+    looking.register(caller, select.POLLRDHUP)  # before the thread begins, as the pull may end before that
+    threading.Thread(target=_wait_for_end, args=(looking, asked), name="hung up", daemon=True).start()
+
+
+def _wait_for_end(looking: select.poll, asked: socket.socket) -> None:
     looking.poll()
     with suppress(OSError):  # it is closed already
         asked.shutdown(socket.SHUT_RDWR)

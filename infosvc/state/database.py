@@ -357,7 +357,8 @@ def _patient(engine: Engine) -> Iterator[Connection]:
         if engine.dialect.name == "sqlite":
             yield connection
             return
-        patient = create_engine(engine.url, poolclass=NullPool, connect_args={"connect_timeout": 3})
+        soon = {"connect_timeout": _CONNECT["mysql"]["connect_timeout"]}
+        patient = create_engine(engine.url, poolclass=NullPool, connect_args=soon)
         with patient.begin() as other:
             yield other
 
