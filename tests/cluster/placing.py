@@ -73,9 +73,15 @@ class Placing:
             self.client.put_value(NAME, node, value)
 
     def settle(self, *values: float) -> None:
-        """Put values, and wait until the ResourceManager goes by them."""
+        """Put values, and wait until the ResourceManager goes by them, node by node: others may have had the same."""
         self.put(*values)
-        until(lambda: [float(line.split()[1]) for line in self.health()["First"]] == sorted(values, reverse=True))
+        wanted = dict(zip(self.cluster.nodes, values, strict=True))
+        until(lambda: self.scores() == wanted)
+
+    def scores(self) -> dict[str, float]:
+        """What the ResourceManager orders the nodes by now."""
+        lines = [line.split() for line in self.health()["First"]]
+        return {node.partition(":")[0]: float(score) for node, score, *_ in lines}
 
     def health(self) -> dict[str, Any]:
         return first_order(self.cluster)
