@@ -76,8 +76,8 @@ def told(site: Site, output: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def cold(site: Site) -> dict[str, Any]:
     """What a job with containers of its own makes of the pictures."""
-    succeed(site.submit("hdfs:///out/cold", *NETWORK))
-    return told(site, "/out/cold")
+    succeed(site.submit("hdfs:///pools/cold", *NETWORK))
+    return told(site, "/pools/cold")
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +99,10 @@ def test_two_jobs_at_once_have_the_rows_of_a_job_of_its_own(site: Site, cold: di
     before = len(applications(site.cluster))
 
     with ThreadPoolExecutor(2) as threads:
-        done = list(threads.map(lambda name: submit(site, f"/out/{name}", "--wait"), ("one", "two")))
+        done = list(threads.map(lambda name: submit(site, f"/pools/{name}", "--wait"), ("one", "two")))
 
     reports = [json.loads(succeed(one)) for one in done]
-    assert told(site, "/out/one") == told(site, "/out/two") == cold
+    assert told(site, "/pools/one") == told(site, "/pools/two") == cold
     assert len(cold) == PICTURES + len(BROKEN)
     assert [report["errors"] for report in reports] == [len(BROKEN)] * 2
     assert {report["application_id"] for report in reports} == {pool}
@@ -111,7 +111,7 @@ def test_two_jobs_at_once_have_the_rows_of_a_job_of_its_own(site: Site, cold: di
 
 
 def test_every_command_of_jobs_knows_a_job_in_a_pool(site: Site, pool: str) -> None:
-    report = json.loads(succeed(submit(site, "/out/known", "--wait")))
+    report = json.loads(succeed(submit(site, "/pools/known", "--wait")))
     job_id = report["job_id"]
 
     status = json.loads(succeed(site.nodewise("job", "status", job_id, "--json")))
@@ -133,11 +133,11 @@ def test_a_job_sees_values_that_have_changed_since_the_job_before(site: Site, po
     for turn in range(2):
         for number, node in enumerate(site.cluster.nodes):
             client.put_value("my_turn", node, 1.0 if number == turn else 0.0)
-        given = ("--input", "hdfs:///data/images", "--capability", "my_turn", "--output", f"hdfs:///out/turn{turn}")
+        given = ("--input", "hdfs:///data/images", "--capability", "my_turn", "--output", f"hdfs:///pools/turn{turn}")
         done = site.nodewise("job", "submit", "--pool", "photos", *given, "--wait", "--json")
         report = json.loads(succeed(done))
         planned.append([node["node_name"] for node in report["nodes"] if node["planned_images"]])
-        assert {row["node_name"] for row in rows(site, f"/out/turn{turn}")} == {site.cluster.nodes[turn]}
+        assert {row["node_name"] for row in rows(site, f"/pools/turn{turn}")} == {site.cluster.nodes[turn]}
 
     assert planned == [[site.cluster.nodes[0]], [site.cluster.nodes[1]]]
 
@@ -150,7 +150,7 @@ def test_a_job_sees_values_that_have_changed_since_the_job_before(site: Site, po
         (("--batch", "9"), "the pool photos has --batch 8, and the job wants 9"),
         (("--vcores", "2"), "--vcores cannot be given with --pool: a pool's workers are there already"),
         (("--policy", "nonsense"), "nonsense"),
-        (("--output", "hdfs:///out/cold"), "/out/cold exists already"),
+        (("--output", "hdfs:///pools/cold"), "/pools/cold exists already"),
         (("--input", "hdfs:///not/there"), "/not/there is not in HDFS"),
         (("--pool", "nobodys"), "there is no pool nobodys"),
     ],
@@ -160,7 +160,7 @@ def test_what_a_pool_cannot_do_is_refused_with_what_to_do(
 ) -> None:
     before = len(jobs_of(site))
 
-    done = submit(site, "/out/refused", *words)
+    done = submit(site, "/pools/refused", *words)
 
     assert done.returncode == 1
     assert said in " ".join(done.stderr.split())
@@ -177,13 +177,13 @@ def test_a_second_pool_of_a_name_is_refused(site: Site, pool: str) -> None:
 def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, pool: str, many: str) -> None:
     victims = {process.pid for process in processes(pool, "jobs.worker")}
     assert len(victims) == len(site.cluster.nodes)
-    given = json.loads(succeed(submit(site, "/out/killed", source=many)))["job_id"]
+    given = json.loads(succeed(submit(site, "/pools/killed", source=many)))["job_id"]
     until(lambda: job(site, given)["done"] > 0)
 
     os.kill(min(victims), signal.SIGKILL)
 
     succeed(site.nodewise("job", "status", given, "--watch"))
-    assert len(told(site, "/out/killed")) == MANY
+    assert len(told(site, "/pools/killed")) == MANY
     report = json.loads(succeed(site.nodewise("job", "report", given, "--json")))
     assert len(report["failures"]) == 1
     until(lambda: len({one.pid for one in processes(pool, "jobs.worker")}) == len(site.cluster.nodes))
@@ -191,28 +191,28 @@ def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, 
 
 def test_one_that_is_killed_or_whose_submitter_is_leaves_the_other_alone(site: Site, pool: str, many: str) -> None:
     command = [sys.executable, "-m", "nodewise", "--home", str(site.cluster.home), "job", "submit", "--pool", "photos"]
-    given = ("--input", f"hdfs://{many}", "--output", "hdfs:///out/orphan", "--capability", "perf_even", "--wait")
+    given = ("--input", f"hdfs://{many}", "--output", "hdfs:///pools/orphan", "--capability", "perf_even", "--wait")
     environment = {**os.environ, "NODEWISE_URL": site.url}
     environment.pop("HADOOP_CONF_DIR", None)
     victim = subprocess.Popen([*command, *given], env=environment, stderr=subprocess.DEVNULL)
-    orphan = until(lambda: [one["job_id"] for one in jobs_of(site) if one["output"] == "/out/orphan"])[0]
-    other = json.loads(succeed(submit(site, "/out/ended", source=many)))["job_id"]
+    orphan = until(lambda: [one["job_id"] for one in jobs_of(site) if one["output"] == "/pools/orphan"])[0]
+    other = json.loads(succeed(submit(site, "/pools/ended", source=many)))["job_id"]
     victim.kill()
     victim.wait()
 
     assert "killed" in succeed(site.nodewise("job", "kill", other))
 
     succeed(site.nodewise("job", "status", orphan, "--watch"))
-    assert len(told(site, "/out/orphan")) == MANY
+    assert len(told(site, "/pools/orphan")) == MANY
     assert job(site, other)["state"] == "killed"
-    assert site.hdfs().status("/out/ended", strict=False) is None
+    assert site.hdfs().status("/pools/ended", strict=False) is None
 
 
 def test_jobs_go_on_when_the_pool_s_master_is_killed(site: Site, pool: str, many: str) -> None:
     workers = {process.pid for process in processes(pool, "jobs.worker")}
     (master,) = processes(pool, "jobs.kinds")
     with ThreadPoolExecutor(2) as threads:
-        done = threads.map(lambda number: submit(site, f"/out/master{number}", source=many), range(2))
+        done = threads.map(lambda number: submit(site, f"/pools/master{number}", source=many), range(2))
         given = [json.loads(succeed(one))["job_id"] for one in done]
     until(lambda: all(job(site, one)["done"] > 0 for one in given))
 
@@ -220,23 +220,23 @@ def test_jobs_go_on_when_the_pool_s_master_is_killed(site: Site, pool: str, many
 
     for number, one in enumerate(given):
         succeed(site.nodewise("job", "status", one, "--watch"))
-        assert len(told(site, f"/out/master{number}")) == MANY
+        assert len(told(site, f"/pools/master{number}")) == MANY
     assert workers & {process.pid for process in processes(pool, "jobs.worker")}, "workers stay"
     status = json.loads(succeed(site.nodewise("job", "status", pool, "--json")))["status"]
     assert status["attempt"] == 2
 
 
 def test_a_pool_goes_down_when_its_jobs_are_done_and_leaves_nothing(site: Site, pool: str, many: str) -> None:
-    last = json.loads(succeed(submit(site, "/out/last", source=many)))["job_id"]
+    last = json.loads(succeed(submit(site, "/pools/last", source=many)))["job_id"]
 
     assert "once its job is done" in succeed(site.nodewise("pool", "down", "photos"))
-    assert "is going down" in submit(site, "/out/late").stderr
+    assert "is going down" in submit(site, "/pools/late").stderr
     until(lambda: state(site, pool) == ("FINISHED", "SUCCEEDED"))
 
-    assert len(told(site, "/out/last")) == MANY
+    assert len(told(site, "/pools/last")) == MANY
     assert json.loads(succeed(site.nodewise("job", "status", last, "--json")))["final"] == "SUCCEEDED"
     until(lambda: job_files(site.cluster) == set())
-    done = submit(site, "/out/late")
+    done = submit(site, "/pools/late")
     assert "there is no pool photos" in done.stderr
     assert "`nodewise pool up photos" in done.stderr
 
@@ -245,7 +245,7 @@ def test_a_pool_that_nobody_needs_ends_and_a_job_may_wait_for_one(site: Site, po
     until(lambda: state(site, pool)[0] == "FINISHED")
     words = (*small_network(site.cluster.home), "--nodes", "2", "--best-by", "perf_even", "--idle", "20s")
     with ThreadPoolExecutor(1) as threads:
-        waits = threads.submit(submit, site, "/out/waited", "--wait-for-pool", "240", "--wait")
+        waits = threads.submit(submit, site, "/pools/waited", "--wait-for-pool", "240", "--wait")
         found = json.loads(succeed(site.nodewise("pool", "up", "photos", *words, "--json")))["job_id"]
         report = json.loads(succeed(waits.result()))
 
