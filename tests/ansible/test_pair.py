@@ -89,11 +89,27 @@ def test_both_have_the_one_database_and_ask_it_who_it_is(pair: dict[str, Texts])
 
     assert [said in lines(pair[host]["infosvc.env"]) for host in MACHINES["master"]] == [True, True]
     assert {
-        "bind-address = worker2",
+        "bind-address = 192.0.2.7",
         "skip-name-resolve",
         "ssl_cert = /etc/mysql/nodewise.pem",
         "ssl_key = /etc/mysql/nodewise.key",
     } <= lines(pair["worker2"]["nodewise.cnf"])
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [
+        ({"ansible_host": "192.0.2.8"}, "192.0.2.8"),
+        ({"ansible_host": "192.0.2.8", "machine_manage_hosts": False}, "worker2"),
+    ],
+)
+def test_mariadb_looks_no_name_up_that_may_stand_in_etc_hosts_twice(
+    tmp_path: Path, told: dict[str, Any], address: str
+) -> None:
+    """It would take its port at the one address twice, and end."""
+    texts = render(tmp_path, MACHINES, {**TWO, **told}, {"nodewise.cnf": TEMPLATES["nodewise.cnf"]})
+
+    assert f"bind-address = {address}" in lines(texts["worker2"]["nodewise.cnf"])
 
 
 def test_a_database_of_somebody_elses_is_asked_as_its_address_says(tmp_path: Path) -> None:
