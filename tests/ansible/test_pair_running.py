@@ -357,3 +357,11 @@ def test_uninstalling_leaves_no_account_and_no_database(site: Site, pair: Pair, 
     assert server.sql("SELECT Host FROM mysql.user WHERE User = 'nodewise'") == []
     assert ("nodewise",) not in server.sql("SHOW DATABASES")
     assert not (site.folder / "unit").exists()
+
+
+def test_uninstalling_leaves_no_unit_that_failed(site: Site) -> None:
+    site.play(
+        (SECOND, "uninstall", ["units"], {}), uninstall_units=["none-such.service"], uninstall_users=["none-such"]
+    )
+
+    assert "reset-failed none-such.service" in site.systemctl
