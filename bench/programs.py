@@ -39,8 +39,11 @@ def log_in(cluster: Cluster) -> None:
         output(["kinit", "-k", "-i", cluster.user], "kinit", environment_of(cluster))
 
 
-def with_jvm(cluster: Cluster, module: str, *words: str) -> str:
-    """What one of our modules prints that needs a JVM for itself: it is told the cluster first, then the words."""
+def with_jvm(cluster: Cluster, module: str, *words: str, seconds: float | None = None) -> str:
+    """What one of our modules prints that needs a JVM for itself: it is told the cluster first, then the words.
+
+    BenchError when it fails, TimeoutExpired when it takes longer than `seconds`.
+    """
     where = (str(cluster.conf_dir), str(cluster.jars), cluster.user)
     argv = [sys.executable, "-m", module, *where, *words]
-    return output(argv, " ".join([module, *words]), environment_of(cluster))
+    return output(argv, " ".join([module, *words]), environment_of(cluster), seconds)

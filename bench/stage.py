@@ -42,6 +42,8 @@ START_SECONDS = 400.0
 """How long a cluster may take to start; beside much other work it takes ten times as long as alone."""
 PATIENT = Limits(connect=60.0, silence=60.0, seconds=120.0)
 """Of a daemon that has to wait for its turn before it answers."""
+ENDED = ("FINISHED", "FAILED", "KILLED")
+"""The states in which YARN does nothing more for a job."""
 MASTERS_SHARE = re.compile(r"(maximum-am-resource-percent</name><value>)[0-9.]+(</value>)")
 
 
@@ -101,6 +103,12 @@ class Stage:
         if self.service:
             self.service.terminate()
             self.service.wait(120)
+
+    def end_jobs(self) -> None:
+        """Kill the jobs that have not ended."""
+        for one in json.loads(self.nodewise("job", "list", "--json")):
+            if one["state"] not in ENDED:
+                self.nodewise("job", "kill", one["application_id"])
 
     def set_masters_share(self, share: float) -> None:
         """Let application masters take so much of the cluster, and start the ResourceManager anew."""

@@ -20,7 +20,7 @@ from bench.faults import kinds as ways
 from bench.faults.place import Place, Trial
 from bench.faults.writer import Writer
 from bench.info.errors import BenchError
-from bench.stage import until, words_of_job
+from bench.stage import ENDED, until, words_of_job
 from hadoop.errors import HadoopError
 from hadoop.rest.masters import Addresses
 from hadoop.rest.pages import Limits, Pages
@@ -34,7 +34,6 @@ JOB_SECONDS = 300.0
 QUIET_SECONDS = 120.0
 NEW_NODEMANAGER = frozenset({"nodemanager", "node", "machine"})
 """Faults after which YARN may end an application master while it takes its files away; the next submit does that."""
-ENDED = ("FINISHED", "FAILED", "KILLED")
 SLIPS = (LookupError, OSError, psutil.Error, subprocess.SubprocessError)
 FAILURES = (BenchError, HadoopError, HdfsError, InfoError, *SLIPS)
 """What goes wrong when something does not come back; the next job begins all the same."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,30 +11,37 @@ from itertools import count
 
 from bench.info.errors import BenchError
 from bench.programs import with_jvm
+from bench.secure import files
 from bench.secure.figures import JOB, LISTING, WAYS, key_of
-from bench.secure.scene import Found, Place
+from bench.secure.scene import Place
 from bench.stage import Stage, words_of_job
 
-JOB_SECONDS = 900.0
+JOB_SECONDS, LISTING_SECONDS = 400.0, 400.0
+"""How long one may take; beside much other work it takes ten times as long as alone."""
 _OUTPUTS = count(1)
 
 Phases = Mapping[str, float]
 
 
-def measure_jobs(place: Place, rounds: int) -> Found:
-    """The command of a small job, from its beginning to its report; one of each way that is not measured goes first."""
+def measure_jobs(place: Place, rounds: int) -> None:
+    """The command of a small job, from its beginning to its report."""
     with place.side_by_side(place.size.pictures) as stages:
-        for made in stages.values():
-            run_job(made, place.size.pictures)
-        return _take_turns(place, JOB, rounds, lambda way: run_job(stages[way], place.size.pictures))
+
+        def end_jobs() -> None:
+            for made in stages.values():
+                made.end_jobs()
+
+        _take_turns(place, JOB, rounds, lambda way: run_job(stages[way], place.size.pictures), end_jobs)
 
 
-def measure_listings(place: Place, rounds: int) -> Found:
+def measure_listings(place: Place, rounds: int) -> None:
     """A program that lists all files with blocks and holders, from its beginning to its end."""
+    files.spread(place)
     with place.side_by_side(0) as stages:
         for way, made in stages.items():
-            _make_files(place, way, made)
-        return _take_turns(place, LISTING, rounds, lambda way: _list(stages[way], place.size.files))
+            files.make(place, way, made)
+        os.sync()  # else what was written goes to the disk while others are measured
+        _take_turns(place, LISTING, rounds, lambda way: _list(stages[way], place.size.files), lambda: None)
 
 
 def run_job(made: Stage, pictures: int) -> Phases:
@@ -41,8 +49,9 @@ def run_job(made: Stage, pictures: int) -> Phases:
     begun = time.monotonic()
     words = words_of_job(f"/bench/out/{time.time_ns()}-{next(_OUTPUTS)}", "--wait", "--json")
     report = json.loads(made.nodewise("job", "submit", *words, timeout=JOB_SECONDS))
+    took = time.monotonic() - begun
     check_report(report, pictures)
-    return {"whole": time.monotonic() - begun}
+    return {"whole": took}
 
 
 def check_report(report: Mapping[str, int], pictures: int) -> None:
@@ -51,40 +60,33 @@ def check_report(report: Mapping[str, int], pictures: int) -> None:
         raise BenchError(f"{report['images']} of {pictures} pictures have rows, {report['errors']} of them errors")
 
 
-def _make_files(place: Place, way: str, made: Stage) -> None:
-    """Files with blocks below a folder, unless a home that is used again has them."""
-    folder, number = _folder(place.size.files), place.size.files
-    if int(json.loads(with_jvm(made.cluster, "bench.secure.listed", folder))["files"]) == number:
-        return
-    begun = time.monotonic()
-    with_jvm(made.cluster, "bench.listing.files", folder, str(number))
-    place.say(f"{way}: {number} files were made in {time.monotonic() - begun:.0f} s")
-
-
 def _list(made: Stage, number: int) -> Phases:
     begun = time.monotonic()
-    found = json.loads(with_jvm(made.cluster, "bench.secure.listed", _folder(number)))
+    told = with_jvm(made.cluster, "bench.secure.listed", files.folder_of(number), seconds=LISTING_SECONDS)
+    took, found = time.monotonic() - begun, json.loads(told)
     if found["files"] != number:
         raise BenchError(f"{found['files']} of {number} files were listed")
-    return {"whole": time.monotonic() - begun, "listed": found["seconds"]}
+    return {"whole": took, "listed": found["seconds"]}
 
 
-def _folder(number: int) -> str:
-    return f"/bench/{number}"
+def _take_turns(
+    place: Place, piece: str, rounds: int, once: Callable[[str], Phases], mend: Callable[[], object]
+) -> None:
+    """One of each way that is not measured, then all ways in an order that is drawn for each round.
 
-
-def _take_turns(place: Place, piece: str, rounds: int, once: Callable[[str], Phases]) -> Found:
-    """All ways, in an order that is drawn for each round; a round that failed counts for none of them."""
-    found: Found = {}
+    A round that failed counts for none of them.
+    """
+    for way in WAYS:
+        once(way)
     order = list(WAYS)
-    for number in range(1, (place.rounds or rounds) + 1):
+
+    def take_one() -> dict[str, float]:
         place.chance.shuffle(order)
         told = {way: once(way) for way in order}
-        for way, phases in told.items():
-            place.say(f"round {number}, {way}: " + ", ".join(f"{name} {value:.2f} s" for name, value in phases.items()))
-            for name, value in phases.items():
-                found.setdefault(key_of(piece, way, name), []).append(value)
-    return found
+        return {key_of(piece, way, name): value for way, phases in told.items() for name, value in phases.items()}
+
+    for number in range(1, (place.rounds or rounds) + 1):
+        place.measure(f"round {number}", take_one, mend)
 
 
 JOBS = partial(measure_jobs, rounds=7)

@@ -15,7 +15,7 @@ from bench.info.errors import BenchError
 from bench.info.processes import free_port
 from bench.pair import Member, Pair, await_end
 from bench.secure.figures import SERVICE, key_of
-from bench.secure.scene import Found, Place
+from bench.secure.scene import Place
 from bench.stage import until
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
@@ -80,25 +80,20 @@ def longest_gap(moments: Sequence[float], since: float) -> float:
     return max(gaps)
 
 
-def measure_service(place: Place, rounds: int) -> Found:
+def measure_service(place: Place, rounds: int) -> None:
     """Each fault in each round, in an order that is drawn."""
-    found: Found = {}
     with _two_services(place) as pair:
         faults = list(FAULTS)
         for number in range(1, (place.rounds or rounds) + 1):
             place.chance.shuffle(faults)
             for fault in faults:
-                told = _hit(pair, fault)
-                place.say(f"round {number}, {fault}: " + ", ".join(f"{what} {told[what]:.2f} s" for what in told))
-                for what, seconds in told.items():
-                    found.setdefault(key_of(SERVICE, fault, what), []).append(seconds)
-    return found
+                place.measure(f"round {number}", partial(_hit, pair, fault), pair.start)
 
 
 @contextmanager
 def _two_services(place: Place) -> Iterator[Pair]:
     folder = place.folder / "pair"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     with mariadb(folder / "mariadb") as database:
         homes = [folder / name for name in ("first", "second")]
         pair = Pair(database, [Member(home, "127.0.0.1", free_port()) for home in homes])
@@ -112,7 +107,7 @@ def _two_services(place: Place) -> Iterator[Pair]:
 
 
 def _hit(pair: Pair, fault: str) -> dict[str, float]:
-    """The longest silence for who reads and for who writes; both services are well again afterwards."""
+    """The longest silence of who reads and of who writes, by key; both services are well again afterwards."""
     reader = Caller(pair, lambda client, _: client.data(NAME))
     writer = Caller(pair, lambda client, number: client.put_value(NAME, NODE, number))
     with reader.calling(), writer.calling():
@@ -126,7 +121,7 @@ def _hit(pair: Pair, fault: str) -> dict[str, float]:
             time.sleep(QUIET_SECONDS)
         finally:
             active.process.send_signal(signal.SIGCONT)
-        told = {what: one.find_silence(moment) for what, one in callers.items()}
+        told = {key_of(SERVICE, fault, what): one.find_silence(moment) for what, one in callers.items()}
     await_end(active)
     pair.start()
     return told

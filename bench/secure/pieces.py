@@ -8,9 +8,9 @@ from bench.secure.costs import JOBS, LISTINGS
 from bench.secure.figures import JOB, LISTING, MASTERS, SERVICE
 from bench.secure.masters import MASTERS_HIT
 from bench.secure.pairs import SERVICES
-from bench.secure.scene import Found, Place
+from bench.secure.scene import Place
 
-PIECES: Mapping[str, Callable[[Place], Found]] = {
+PIECES: Mapping[str, Callable[[Place], None]] = {
     JOB: JOBS,
     LISTING: LISTINGS,
     SERVICE: SERVICES,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
+from bench.faults.trials import FAILURES
 from bench.info.errors import BenchError
 from bench.secure.figures import KERBEROS, PLAIN, PRIVACY
 from bench.stage import Stage, stage
@@ -23,6 +24,10 @@ WANTED: Mapping[str, Wanted] = {
 """The clusters, by way."""
 HIGHLY_AVAILABLE: Wanted = {"kerberos": True, "ha": True}
 GB_OF_A_CLUSTER, GB_OF_HIGHLY_AVAILABLE, GB_OF_A_JOB = 1.4, 2.5, 2.5
+MOST_FAILED = 3
+"""So often may measuring fail before a piece is given up."""
+BROKEN = (*FAILURES, ValueError)
+"""What breaks off what is measured, an answer that is no JSON included."""
 
 Say = Callable[[str], None]
 Found = dict[str, list[float]]
@@ -41,14 +46,50 @@ class Size:
 
 @dataclass(frozen=True)
 class Place:
-    """Where to measure and how much; `rounds` are None for what each piece thinks right, `home` for new clusters."""
+    """Where to measure a piece and how much; `rounds` are None for what it thinks right.
+
+    `folder` is a new one for the piece, `home` that of its clusters. What is `found` stays, whatever fails later.
+    """
 
     folder: Path
+    home: Path
     size: Size
     chance: random.Random
     rounds: int | None
-    home: Path | None
     say: Say
+    found: Found = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    def measure(self, title: str, once: Callable[[], Mapping[str, float]], mend: Callable[[], object]) -> None:
+        """Note all that is told once, or, when that fails, why; then all is mended, so that the next can begin.
+
+        BenchError when it has failed too often.
+        """
+        try:
+            told = once()
+        except BROKEN as error:
+            self.note_failure(error, title)
+            if len(self.failed) >= MOST_FAILED:
+                raise BenchError(f"given up after {MOST_FAILED} failures") from error
+            mend()
+            return
+        self.say(f"{title}: " + ", ".join(f"{key} {value:.2f}" for key, value in told.items()))
+        for key, value in told.items():
+            self.found.setdefault(key, []).append(value)
+
+    def note_failure(self, error: Exception, *where: str) -> None:
+        """Tell and keep why something was not measured."""
+        self.failed.append(": ".join([*where, type(error).__name__, str(error)]))
+        self.say(f"not measured: {self.failed[-1]}")
+
+    def home_of(self, name: str) -> Path:
+        """Of a cluster of this piece."""
+        return self.home / name
+
+    def cluster(self, way: str, pictures: int) -> AbstractContextManager[Stage]:
+        """The cluster of one way."""
+        self.say(f"starting the cluster {way}")
+        return stage(self.home_of(way), pictures, nodes=self.size.nodes, wanted=WANTED[way])
 
     @contextmanager
     def side_by_side(self, pictures: int) -> Iterator[dict[str, Stage]]:
@@ -56,10 +97,8 @@ class Place:
         check_memory(len(WANTED) * GB_OF_A_CLUSTER + GB_OF_A_JOB)
         with ExitStack() as stack:
             made = {}
-            for way, wanted in WANTED.items():
-                self.say(f"starting the cluster {way}")
-                entered = stage(self._home(way), pictures, nodes=self.size.nodes, wanted=wanted)
-                made[way] = stack.enter_context(entered)
+            for way in WANTED:
+                made[way] = stack.enter_context(self.cluster(way, pictures))
                 made[way].judge([1.0] * self.size.nodes)
             yield made
 
@@ -68,12 +107,9 @@ class Place:
         """A cluster with Kerberos and two of each master, until the end of the block."""
         check_memory(GB_OF_HIGHLY_AVAILABLE + GB_OF_A_JOB)
         self.say("starting a cluster with two of each master")
-        with stage(self._home("ha"), pictures, nodes=self.size.nodes, wanted=HIGHLY_AVAILABLE) as made:
+        with stage(self.home_of("ha"), pictures, nodes=self.size.nodes, wanted=HIGHLY_AVAILABLE) as made:
             made.judge([1.0] * self.size.nodes)
             yield made
-
-    def _home(self, name: str) -> Path | None:
-        return self.home / name if self.home else None
 
 
 def check_memory(gigabytes: float) -> None:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +20,14 @@ import pytest
 from click.testing import CliRunner
 
 from bench.info.errors import BenchError
-from bench.secure import total
+from bench.secure import files, masters, total
 from bench.secure.__main__ import main
 from bench.secure.costs import check_report
-from bench.secure.figures import ASKED, NOT_MEASURED
+from bench.secure.figures import ASKED, NOT_MEASURED, WAYS
+from bench.secure.masters import Progress
 from bench.secure.pairs import longest_gap
 from bench.secure.pieces import PIECES
-from bench.secure.scene import Found, check_memory
+from bench.secure.scene import MOST_FAILED, Place, Size, check_memory
 from tests.command_lines import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,18 +140,156 @@ def test_the_sum_of_kept_parts_is_told_as_json(tmp_path: Path) -> None:
 
 
 def test_a_piece_that_breaks_is_told_and_the_others_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    def break_off(_place: object) -> Found:
+    def break_off(place: Place) -> None:
+        place.found["job_plain_whole"] = [8.0]
         raise subprocess.TimeoutExpired("nodewise", 900.0)
 
     monkeypatch.setitem(PIECES, "job", break_off)
-    monkeypatch.setitem(PIECES, "listing", lambda _place: {"listing_plain_whole": [9.0]})
+    monkeypatch.setitem(PIECES, "listing", lambda place: place.found.update(listing_plain_whole=[9.0]))
 
     done = CliRunner().invoke(main, ["--quick", "--only", "job", "--only", "listing", "--json"])
 
     assert done.exit_code == 1
     told = json.loads(done.stdout)
     assert told["failed"] == {"job": "TimeoutExpired: Command 'nodewise' timed out after 900.0 seconds"}
-    assert told["readings"] == {"listing_plain_whole": [9.0]}
+    assert told["readings"] == {"job_plain_whole": [8.0], "listing_plain_whole": [9.0]}, "what was found before, too"
+
+
+def test_a_round_that_fails_costs_itself_alone_until_too_many_do(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path, Size(), random.Random(1), None, lambda _: None)
+    mended: list[int] = []
+
+    def fail() -> dict[str, float]:
+        raise ValueError("no JSON")
+
+    place.measure("round 1", lambda: {"a": 1.0, "b": 2.0}, lambda: mended.append(1))
+    place.measure("round 2", fail, lambda: mended.append(2))
+    place.measure("round 3", lambda: {"a": 3.0, "b": 4.0}, lambda: mended.append(3))
+    assert mended == [2]
+    for number in range(4, 3 + MOST_FAILED - 1):
+        place.measure(f"round {number}", fail, lambda: None)
+    with pytest.raises(BenchError, match="given up"):
+        place.measure("the last", fail, lambda: None)
+
+    assert place.found == {"a": [1.0, 3.0], "b": [2.0, 4.0]}
+    assert place.failed[0] == "round 2: ValueError: no JSON"
+    assert len(place.failed) == MOST_FAILED
+
+
+class Master(BaseHTTPRequestHandler):
+    """An application master that tells how many rows there are."""
+
+    done = 0
+
+    def do_GET(self) -> None:
+        """The status of its job."""
+        body = json.dumps({"done": self.done}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def master_of(rows: int) -> Iterator[str]:
+    """The address of an application master whose job has so many rows, until the end of the block."""
+
+    class OneMaster(Master):
+        done = rows
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), OneMaster) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def client() -> Iterator[subprocess.Popen[str]]:
+    """Who follows a job that does not end by itself."""
+    with subprocess.Popen(["/bin/sleep", "600"], text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_pause_goes_on_until_the_next_attempt_has_a_row(client: subprocess.Popen[str]) -> None:
+    with ExitStack() as stack:
+        addresses = [stack.enter_context(master_of(10))]
+        progress = Progress(client, lambda: addresses[-1] if addresses else None)
+        progress.watch(lambda: progress.done == 10)
+        moment = time.monotonic()
+        addresses.clear()
+        stack.close()
+        time.sleep(0.5)
+        addresses.append(stack.enter_context(master_of(30)))
+        progress.watch(lambda: progress.done == 30)
+
+        assert longest_gap(progress.end(30), moment) >= 0.5
+
+
+def test_rows_that_nobody_saw_came_at_the_end_of_the_job_at_the_latest(client: subprocess.Popen[str]) -> None:
+    with master_of(10) as address:
+        progress = Progress(client, lambda: address)
+        progress.watch(lambda: progress.done == 10)
+    moment = time.monotonic()
+    client.kill()
+    progress.watch(lambda: False)
+    time.sleep(0.3)
+
+    assert longest_gap(progress.end(30), moment) >= 0.3
+    with pytest.raises(BenchError, match="nothing was answered"):
+        longest_gap(progress.end(10), moment)
+
+
+def test_a_job_that_does_not_end_is_given_up(client: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masters, "JOB_SECONDS", 0.2)
+    with pytest.raises(BenchError, match="the job goes on after 0 s, with 0 rows"):
+        Progress(client, lambda: None).watch(lambda: False)
+
+
+def test_a_new_cluster_gets_the_hdfs_of_another_one_whole_or_not_at_all(tmp_path: Path) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    kept = {"namenode/current/VERSION": "of names", "nodes/1/data/block": "one", "nodes/2/data/block": "two"}
+    for name, text in {**kept, "nodes/1/local/file": "of YARN", "cluster.json": "{}"}.items():
+        (home / "cluster" / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / "cluster" / name).write_text(text)
+    broken_off = other / "cluster" / "nodes" / "1" / "data" / "half"
+    broken_off.parent.mkdir(parents=True)
+    broken_off.touch()
+
+    assert files.copy_hdfs(home, other)
+    folder = other / "cluster"
+    assert {str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*") if one.is_file()} == kept
+    (folder / "nodes" / "1" / "data" / "block").write_text("its own")
+    assert not files.copy_hdfs(home, other), "it has one by now"
+    assert (folder / "nodes" / "1" / "data" / "block").read_text() == "its own"
+    assert (home / "cluster" / "nodes" / "1" / "data" / "block").read_text() == "one"
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(1800)
+def test_three_clusters_list_the_same_files_which_were_made_once(tmp_path: Path) -> None:
+    words = ["--quick", "--only", "listing", "--json", "--home", str(tmp_path / "home")]
+    command = [sys.executable, "-m", "bench.secure", *words]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1700, check=False)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    assert found["failed"] == {}
+    assert set(found["readings"]) == {f"listing_{way}_{phase}" for way in WAYS for phase in ("whole", "listed")}
+    assert done.stderr.count("files were made in") == 1
+    assert done.stderr.count("the files were copied to") == 2
+    assert [one for one in psutil.process_iter() if str(tmp_path) in " ".join(command_line(one))] == []
 
 
 @pytest.mark.timeout(900)
