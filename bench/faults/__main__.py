@@ -90,11 +90,11 @@ def main(
         with PLACES[on](home, pictures) as place:
             ways.check({kind for job in jobs for kind in job}, place)
             record = _run(place, jobs, f"{seed}/{part.number}", pictures, most)
+            record |= {"commit": commit, "seed": seed, "part": part, "on": on}
+            tell("faults", record, table.markdown(record), as_json, output)  # before all is ended, which may fail
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
-    record |= {"commit": commit, "seed": seed, "part": part, "on": on}
-    tell("faults", record, table.markdown(record), as_json, output)
     hit = sum(len(trial["faults"]) for trial in record["trials"])
     sys.exit(hit < record["drawn"] or any(trial["wrong"] for trial in record["trials"]))
 
@@ -135,6 +135,8 @@ def _run(place: Place, jobs: Sequence[Sequence[str]], seed: str, pictures: int, 
         )
         late += outcome.missed
         outcomes.append(asdict(outcome))
+        if outcome.is_last:
+            break
     return since.heading(place.folder, machine.versions()) | {
         "drawn": sum(map(len, jobs)),
         "pictures": pictures,

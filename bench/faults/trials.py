@@ -35,8 +35,8 @@ QUIET_SECONDS = 120.0
 NEW_NODEMANAGER = frozenset({"nodemanager", "node", "machine"})
 """Faults after which YARN may end an application master while it takes its files away; the next submit does that."""
 SLIPS = (LookupError, OSError, psutil.Error, subprocess.SubprocessError)
-FAILURES = (BenchError, HadoopError, HdfsError, InfoError, *SLIPS)
-"""What goes wrong when something does not come back; the next job begins all the same."""
+FAILURES = (BenchError, HadoopError, HdfsError, InfoError, ValueError, *SLIPS)
+"""What goes wrong when something does not come back, or is not whole; the next job begins all the same."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Outcome:
     """What was done to a job and what became of it; `wrong` is empty when everything holds.
 
     `faults` are those that hit something, `missed` those for which it was too late, `writes` those that the service
-    acknowledged meanwhile.
+    acknowledged meanwhile. It is the last one where the place cannot be put right.
     """
 
     number: int
@@ -58,6 +58,7 @@ class Outcome:
     writes: int = 0
     failures: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    is_last: bool = False
 
 
 def run(place: Place, number: int, kinds: Sequence[str], chance: random.Random, images: int) -> Outcome:
@@ -81,14 +82,23 @@ def run(place: Place, number: int, kinds: Sequence[str], chance: random.Random, 
         outcome.wrong += writer.find_lost()
     except FAILURES as error:
         outcome.wrong.append(f"{type(error).__name__}: {error}")
-        place.mend()
-        for left in _applications(place):
-            place.nodewise("job", "kill", str(left["id"]))
+        _put_right(place, outcome)
     finally:
         writer.stop()
     outcome.writes = writer.count
     outcome.seconds = time.monotonic() - started
     return outcome
+
+
+def _put_right(place: Place, outcome: Outcome) -> None:
+    """Start what is missing, and end jobs that were left; what cannot be put right is wrong as well."""
+    try:
+        place.mend()
+        for left in _applications(place):
+            place.nodewise("job", "kill", str(left["id"]))
+    except FAILURES as error:
+        outcome.wrong.append(f"nothing can go on: {type(error).__name__}: {error}")
+        outcome.is_last = True
 
 
 def _run_once(place: Place, kinds: Sequence[str], chance: random.Random, outcome: Outcome, writer: Writer) -> None:

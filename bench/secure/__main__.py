@@ -14,13 +14,14 @@ from typing import Any
 
 import click
 
+from bench.faults.trials import FAILURES
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
 from bench.parts import DIRTY, Part, PartType, describe_commit, read_parts
 from bench.secure import total
 from bench.secure.pieces import PIECES
-from bench.secure.scene import BROKEN, Found, Place, Size
+from bench.secure.scene import Found, Place, Size
 from bench.telling import say, tell_sum
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
@@ -105,7 +106,7 @@ def _measure(
             say(name)
             try:
                 PIECES[name](place)
-            except BROKEN as error:
+            except FAILURES as error:
                 place.note_failure(error)
             readings |= place.found
             if place.failed:

@@ -26,8 +26,6 @@ HIGHLY_AVAILABLE: Wanted = {"kerberos": True, "ha": True}
 GB_OF_A_CLUSTER, GB_OF_HIGHLY_AVAILABLE, GB_OF_A_JOB = 1.4, 2.5, 2.5
 MOST_FAILED = 3
 """So often may measuring fail before a piece is given up."""
-BROKEN = (*FAILURES, ValueError)
-"""What breaks off what is measured, an answer that is no JSON included."""
 
 Say = Callable[[str], None]
 Found = dict[str, list[float]]
@@ -67,7 +65,7 @@ class Place:
         """
         try:
             told = once()
-        except BROKEN as error:
+        except FAILURES as error:
             self.note_failure(error, title)
             if len(self.failed) >= MOST_FAILED:
                 raise BenchError(f"given up after {MOST_FAILED} failures") from error

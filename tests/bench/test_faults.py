@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,9 +22,13 @@ from bench.faults import table, total
 from bench.faults.__main__ import PLACES, main
 from bench.faults.draw import ENDS_MASTER, MOST_MASTERS, ONCE, draw_faults
 from bench.faults.kinds import FAULTS, find_kinds
+from bench.faults.trials import run as run_trial
 from bench.faults.volumes import Volume, find_obstacle
 from bench.info.errors import BenchError
 from bench.parts import Part, describe_commit, find_missing_parts, read_parts
+from hadoop.errors import HadoopError
+from infosvc.wire.client import InfoClient
+from infosvc.wire.errors import Unreachable
 
 RIGHT = {
     "number": 1,
@@ -161,6 +169,49 @@ def test_the_table_names_the_jobs_that_went_wrong() -> None:
     assert "- job 2 (node): 399 rows of 399 pictures" in text
     assert "| 1 | 0 |" in next(line for line in text.splitlines() if line.startswith("| worker"))
     assert "| 1 | 1 |" in next(line for line in text.splitlines() if line.startswith("| node:"))
+
+
+class Broken:
+    """A place whose service is away and whose cluster does not start again."""
+
+    def client(self) -> InfoClient:
+        """Nobody answers."""
+        raise Unreachable("the service does not answer")
+
+    def mend(self) -> None:
+        """Nothing comes back."""
+        raise HadoopError("the disk is full")
+
+
+def test_a_job_after_which_nothing_can_go_on_is_told_and_is_the_last() -> None:
+    place: Any = Broken()
+
+    outcome = run_trial(place, 1, ["worker"], random.Random(1), 10)
+
+    assert outcome.is_last
+    assert outcome.wrong == [
+        "Unreachable: the service does not answer",
+        "nothing can go on: HadoopError: the disk is full",
+    ]
+
+
+def test_what_was_done_is_kept_although_the_cluster_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def place(_home: Path | None, _pictures: int) -> Iterator[Any]:
+        yield SimpleNamespace(volumes=[])
+        raise BenchError("a volume is busy")
+
+    done = {"date": "2026-01-02T03:04:05+00:00", "machine": {"cores": 2, "cpu": "some"}, "pictures": 400}
+    monkeypatch.setitem(PLACES, "local", place)
+    monkeypatch.setattr("bench.faults.__main__._run", lambda *_: done | {"drawn": 1, "trials": [RIGHT]})
+
+    told = CliRunner().invoke(main, ["--only", "worker", "--faults", "1", "--output", str(tmp_path)])
+
+    assert told.exit_code == 1
+    assert "Error: a volume is busy" in told.output
+    assert json.loads(next(tmp_path.glob("*.json")).read_text())["trials"] == [RIGHT]
 
 
 def test_parts_hold_every_job_once() -> None:
