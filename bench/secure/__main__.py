@@ -26,7 +26,7 @@ from bench.telling import say, tell_sum
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
 
-QUICK = Size(pictures=10, long_pictures=100, files=20)
+QUICK = Size(pictures=10, long_pictures=600, files=20)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -40,7 +39,7 @@ def measure_listings(place: Place, rounds: int) -> None:
     with place.side_by_side(0) as stages:
         for way, made in stages.items():
             files.make(place, way, made)
-        os.sync()  # else what was written goes to the disk while others are measured
+        files.settle(place)
         _take_turns(place, LISTING, rounds, lambda way: _list(stages[way], place.size.files), lambda: None)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from pathlib import Path
+
+import psutil
 
 from bench.programs import output, with_jvm
 from bench.secure.figures import PLAIN, WAYS
@@ -14,6 +17,9 @@ from bench.stage import Stage
 from hadoop.local import state
 
 MAKING_SECONDS, LOOKING_SECONDS = 3600.0, 600.0
+SETTLING_SECONDS, LOOK_SECONDS = 120.0, 2.0
+BUSY_PERCENT = 25.0
+"""Of all cores: three idle clusters take less."""
 NAMES, DATA = "namenode", "nodes/*/data"
 """Below the folder of a cluster: what its NameNode and its DataNodes keep."""
 
@@ -64,6 +70,18 @@ def copy_hdfs(home: Path, other: Path) -> bool:
         there.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         output(["cp", "--archive", str(folder), str(there)], f"a copy of {folder}")
     return True
+
+
+def settle(place: Place) -> None:
+    """Wait until all is on the disk and DataNodes have looked at their new blocks; two minutes at most, if others work.
+
+    They read each block once after their start, as fast as they can, which is most of this machine's CPU.
+    """
+    begun = time.monotonic()
+    os.sync()
+    while psutil.cpu_percent(LOOK_SECONDS) > BUSY_PERCENT and time.monotonic() - begun < SETTLING_SECONDS:
+        pass
+    place.say(f"the clusters settled for {time.monotonic() - begun:.0f} s")
 
 
 def _has_hdfs(home: Path) -> bool:
