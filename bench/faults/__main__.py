@@ -126,7 +126,13 @@ def _run(place: Place, jobs: Sequence[Sequence[str]], seed: str, pictures: int, 
             late.clear()
         number, kinds = len(outcomes) + 1, waiting.popleft()
         chance = random.Random(f"{seed}/{number}")  # noqa: S311 faults, not secrets
-        outcome = trials.run(place, number, kinds, chance, pictures)
+        try:
+            outcome = trials.run(place, number, kinds, chance, pictures)
+        except (KeyboardInterrupt, SystemExit):
+            if not outcomes:
+                raise
+            click.echo("ended: the jobs before this one count", err=True)
+            break
         said = "; ".join(outcome.wrong) or "every picture once"
         click.echo(
             f"job {number}, {len(waiting)} to come: {', '.join(outcome.faults) or 'too late'}: {said} "

@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -67,7 +68,8 @@ def main(
     or stands still. In the middle of a job, the active NameNode or ResourceManager is killed.
 
     Each of the parts N/4 takes about ten minutes, and 2/4 twice as long: it makes the files first. Nothing else should
-    run meanwhile. A round that fails is told, and the others go on. It needs MariaDB's server and 7 GB of memory.
+    run meanwhile. A round that fails is told, and the others go on; what was measured before Ctrl-C or SIGTERM is kept.
+    It needs MariaDB's server and 7 GB of memory.
 
     \b
     Examples:
@@ -86,7 +88,9 @@ def main(
     except (BenchError, HadoopError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
-    tell("secure", record, total.markdown([record], record["date"]), as_json, output or (RESULTS if is_kept else None))
+    # A part without a reading must not count in place of an earlier one.
+    folder = output or (RESULTS if is_kept else None) if record["readings"] else None
+    tell("secure", record, total.markdown([record], record["date"]), as_json, folder)
     sys.exit(bool(record["failed"]))
 
 
@@ -100,7 +104,9 @@ def _measure(
     size = QUICK if quick else Size()
     # Whoever has not ended yet may still write there, which must not cost what was measured.
     with tempfile.TemporaryDirectory(prefix="bench-secure-", ignore_cleanup_errors=True) as folder:
-        for name in chosen:
+        waiting = deque(chosen)
+        while waiting:
+            name = waiting.popleft()
             chance = random.Random(f"{seed}/{name}")  # noqa: S311 - an experiment that can be repeated
             place = Place(Path(folder) / name, (home or Path(folder)) / name, size, chance, rounds, say)
             say(name)
@@ -108,6 +114,9 @@ def _measure(
                 PIECES[name](place)
             except FAILURES as error:
                 place.note_failure(error)
+            except (KeyboardInterrupt, SystemExit):
+                place.failed.append("it was ended before all of it was measured")
+                waiting.clear()
             readings |= place.found
             if place.failed:
                 failed[name] = "; ".join(place.failed)

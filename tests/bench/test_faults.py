@@ -7,6 +7,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from bench.faults import table, total
 from bench.faults.__main__ import PLACES, main
 from bench.faults.draw import ENDS_MASTER, MOST_MASTERS, ONCE, draw_faults
 from bench.faults.kinds import FAULTS, find_kinds
+from bench.faults.trials import Outcome
 from bench.faults.trials import run as run_trial
 from bench.faults.volumes import Volume, find_obstacle
 from bench.info.errors import BenchError
@@ -212,6 +214,27 @@ def test_what_was_done_is_kept_although_the_cluster_does_not_end(
     assert told.exit_code == 1
     assert "Error: a volume is busy" in told.output
     assert json.loads(next(tmp_path.glob("*.json")).read_text())["trials"] == [RIGHT]
+
+
+def test_what_was_done_before_it_was_ended_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def place(_home: Path | None, _pictures: int) -> Iterator[Any]:
+        yield SimpleNamespace(volumes=[], folder=tmp_path)
+
+    def run(_place: object, number: int, kinds: list[str], *_: object) -> Outcome:
+        if number == 2:
+            sys.exit(143)  # as SIGTERM does
+        return Outcome(number, kinds, seconds=9.0)
+
+    monkeypatch.setitem(PLACES, "local", place)
+    monkeypatch.setattr("bench.faults.trials.run", run)
+    words = ["--only", "worker", "--faults", "3", "--in-a-job", "1", "--output", str(tmp_path)]
+
+    told = CliRunner().invoke(main, words)
+
+    assert told.exit_code == 1
+    kept = json.loads(next(tmp_path.glob("*.json")).read_text())
+    assert (kept["drawn"], [one["faults"] for one in kept["trials"]]) == (3, [["worker"]])
 
 
 def test_parts_hold_every_job_once() -> None:

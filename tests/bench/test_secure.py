@@ -155,6 +155,35 @@ def test_a_piece_that_breaks_is_told_and_the_others_are_measured(monkeypatch: py
     assert told["readings"] == {"job_plain_whole": [8.0], "listing_plain_whole": [9.0]}, "what was found before, too"
 
 
+def test_a_part_without_a_reading_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_off(_place: Place) -> None:
+        raise BenchError("no memory")
+
+    monkeypatch.setitem(PIECES, "job", break_off)
+
+    done = CliRunner().invoke(main, ["--quick", "--only", "job", "--output", str(tmp_path)])
+
+    assert done.exit_code == 1
+    assert "- failed: job: BenchError: no memory" in done.output
+    assert list(tmp_path.iterdir()) == [], "an earlier one with readings goes on to count"
+
+
+def test_what_was_measured_before_it_was_ended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(place: Place) -> None:
+        place.found["job_plain_whole"] = [8.0]
+        sys.exit(143)  # as SIGTERM does
+
+    monkeypatch.setitem(PIECES, "job", end)
+    monkeypatch.setitem(PIECES, "listing", lambda place: place.found.update(listing_plain_whole=[9.0]))
+
+    done = CliRunner().invoke(main, ["--quick", "--only", "job", "--only", "listing", "--json"])
+
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert told["failed"] == {"job": "it was ended before all of it was measured"}
+    assert told["readings"] == {"job_plain_whole": [8.0]}
+
+
 def test_a_round_that_fails_costs_itself_alone_until_too_many_do(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path, Size(), random.Random(1), None, lambda _: None)
     mended: list[int] = []
