@@ -154,7 +154,7 @@ def _agent(
     ask_json(service.address, service.put(f"nodes/{node_name}", {"address": f"127.0.0.1:{port}"}))
     for parent in slots or sorted({name.partition(".")[0] for name in names}):
         ask_json(service.address, service.put(f"nodes/{node_name}/slots/{parent}", {"running": True}))
-    file = _settings(base, directory, service, node_name, port)
+    file = write_settings(base, directory, service.url, service.token, node_name, port)
     argv, log = [PYTHON, str(directory / "bundle" / "agent.pyz"), "--settings", str(file)], base / "log"
     with running(argv, log, clean_environment()) as process:
         await_ready(process, log, lambda: _answers(("127.0.0.1", port)))
@@ -162,14 +162,18 @@ def _agent(
         yield Watcher(key, lambda: _agent_alone(process.pid), names=names)
 
 
-def _settings(base: Path, directory: Path, service: Service, node_name: str, port: int) -> Path:
+def write_settings(base: Path, directory: Path, url: str, token: str, node_name: str, port: int) -> Path:
+    """The file with what an agent is told, in a new folder; `directory` has `bundle`, and in `bin` what it may start.
+
+    `url` may name several services.
+    """
     base.mkdir()
     settings = {
         "node_name": node_name,
         "host": "127.0.0.1",
         "port": port,
-        "service_url": service.url,
-        "token_file": str(_private(base / "token", service.token)),
+        "service_url": url,
+        "token_file": str(_private(base / "token", token)),
         "directory": str(directory / "bundle"),
         "state_dir": str(base / "state"),
         "allow": [str(directory / "bin")],

@@ -65,15 +65,16 @@ def main(
 
     Three clusters stand side by side, without Kerberos, with it, and with privacy of all that is sent; the same job,
     and the same listing of 100,000 files, run on them in turns. Of two services on one MariaDB the active one is killed
-    or stands still. In the middle of a job, the active NameNode or ResourceManager is killed.
+    or stands still; so it is beside an agent and YARN's plug-in. In the middle of a job, the active NameNode or
+    ResourceManager is killed.
 
-    Each of the parts N/4 takes about ten minutes, and 2/4 twice as long: it makes the files first. Nothing else should
+    Each of the parts N/5 takes about ten minutes, and 2/5 twice as long: it makes the files first. Nothing else should
     run meanwhile. A round that fails is told, and the others go on; what was measured before Ctrl-C or SIGTERM is kept.
     It needs MariaDB's server and 7 GB of memory.
 
     \b
     Examples:
-      scripts/bench secure --part 1/4
+      scripts/bench secure --part 1/5
       scripts/bench secure --only service --rounds 3
       scripts/bench secure --sum HEAD
     """

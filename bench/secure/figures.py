@@ -10,9 +10,8 @@ from bench.info.figures import Figure
 PLAIN, KERBEROS, PRIVACY = "plain", "kerberos", "privacy"
 WAYS = (PLAIN, KERBEROS, PRIVACY)
 MOST_TIMES, MOST_SILENT, MOST_PAUSED = 1.10, 5.0, 20.0
-JOB, LISTING, SERVICE, MASTERS = "job", "listing", "service", "masters"
+JOB, LISTING, SERVICE, MASTERS, VIEWS = "job", "listing", "service", "masters", "views"
 TOLD = {PLAIN: "without Kerberos", KERBEROS: "with Kerberos", PRIVACY: "with Kerberos and privacy"}
-NOT_MEASURED = ("what agents and YARN's plug-in see of a failover",)
 
 
 def _ask(
@@ -62,6 +61,20 @@ ASKED = (
             most=MOST_PAUSED,
         )
         for kind, title in (("namenode", "NameNode"), ("resourcemanager", "ResourceManager"))
+    ),
+    *(
+        _ask(
+            VIEWS,
+            key_of(VIEWS, fault, view),
+            f"the active service of a pair is {fault}: longest time {seen}",
+            by=max,
+            most=None,
+        )
+        for fault in ("killed", "frozen")
+        for view, seen in (
+            ("agent", "in which no new value of an agent was seen"),
+            ("plugin", "in which YARN's plug-in was not answered"),
+        )
     ),
 )
 

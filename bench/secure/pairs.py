@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ from bench.pair import Member, Pair, await_end
 from bench.secure.figures import SERVICE, key_of
 from bench.secure.scene import Place
 from bench.stage import until
+from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Producer
@@ -32,7 +33,7 @@ OVER_SECONDS = 120.0
 
 
 class Caller:
-    """Somebody who calls again and again, and notes when he is answered."""
+    """Somebody who calls again and again, and notes when he is answered; False is no answer."""
 
     def __init__(self, pair: Pair, call: Callable[[InfoClient, int], object]) -> None:
         self._pair, self._call = pair, call
@@ -63,9 +64,9 @@ class Caller:
         with self._pair.client(PATIENCE_SECONDS, retries=0) as client:
             while not self._ended.wait(PAUSE_SECONDS):
                 number += 1
-                with suppress(InfoError):
-                    self._call(client, number)
-                    self._answered.append(time.monotonic())
+                with suppress(InfoError, HadoopError):
+                    if self._call(client, number) is not False:
+                        self._answered.append(time.monotonic())
 
 
 def longest_gap(moments: Sequence[float], since: float) -> float:
@@ -81,17 +82,25 @@ def longest_gap(moments: Sequence[float], since: float) -> float:
 
 
 def measure_service(place: Place, rounds: int) -> None:
-    """Each fault in each round, in an order that is drawn."""
-    with _two_services(place) as pair:
-        faults = list(FAULTS)
-        for number in range(1, (place.rounds or rounds) + 1):
-            place.chance.shuffle(faults)
-            for fault in faults:
-                place.measure(f"round {number}", partial(_hit, pair, fault), pair.start)
+    """Each fault in each round."""
+    with two_services(place) as pair:
+        with pair.client(OVER_SECONDS) as client:
+            client.put_producer(Producer(NAME, cmd="", time_max=86400, kind=Kind.PROGRAM))
+        take_turns(place, rounds, pair, partial(_hit, pair))
+
+
+def take_turns(place: Place, rounds: int, pair: Pair, once: Callable[[str], Mapping[str, float]]) -> None:
+    """Measure each fault in each round, in an order that is drawn."""
+    faults = list(FAULTS)
+    for number in range(1, (place.rounds or rounds) + 1):
+        place.chance.shuffle(faults)
+        for fault in faults:
+            place.measure(f"round {number}", partial(once, fault), pair.start)
 
 
 @contextmanager
-def _two_services(place: Place) -> Iterator[Pair]:
+def two_services(place: Place) -> Iterator[Pair]:
+    """Two services of a database of their own, until the end of the block."""
     folder = place.folder / "pair"
     folder.mkdir(parents=True)
     with mariadb(folder / "mariadb") as database:
@@ -99,19 +108,23 @@ def _two_services(place: Place) -> Iterator[Pair]:
         pair = Pair(database, [Member(home, "127.0.0.1", free_port()) for home in homes])
         try:
             pair.start()
-            with pair.client(OVER_SECONDS) as client:
-                client.put_producer(Producer(NAME, cmd="", time_max=86400, kind=Kind.PROGRAM))
             yield pair
         finally:
             pair.end()
 
 
 def _hit(pair: Pair, fault: str) -> dict[str, float]:
-    """The longest silence of who reads and of who writes, by key; both services are well again afterwards."""
+    """The longest silence of who reads and of who writes."""
     reader = Caller(pair, lambda client, _: client.data(NAME))
     writer = Caller(pair, lambda client, number: client.put_value(NAME, NODE, number))
-    with reader.calling(), writer.calling():
-        callers = {"read": reader, "write": writer}
+    return hit(pair, SERVICE, fault, {"read": reader, "write": writer})
+
+
+def hit(pair: Pair, piece: str, fault: str, callers: Mapping[str, Caller]) -> dict[str, float]:
+    """The longest silence of each caller, by key; both services are well again afterwards."""
+    with ExitStack() as stack:
+        for one in callers.values():
+            stack.enter_context(one.calling())
         time.sleep(QUIET_SECONDS)
         active = until(pair.find_active, OVER_SECONDS, "a service is active")  # now: the other may have taken over
         moment = time.monotonic()
@@ -121,7 +134,7 @@ def _hit(pair: Pair, fault: str) -> dict[str, float]:
             time.sleep(QUIET_SECONDS)
         finally:
             active.process.send_signal(signal.SIGCONT)
-        told = {key_of(SERVICE, fault, what): one.find_silence(moment) for what, one in callers.items()}
+        told = {key_of(piece, fault, what): one.find_silence(moment) for what, one in callers.items()}
     await_end(active)
     pair.start()
     return told

@@ -23,15 +23,18 @@ from bench.info.errors import BenchError
 from bench.secure import files, masters, total
 from bench.secure.__main__ import main
 from bench.secure.costs import check_report
-from bench.secure.figures import ASKED, NOT_MEASURED, WAYS
+from bench.secure.figures import ASKED, VIEWS, WAYS
 from bench.secure.masters import Progress
 from bench.secure.pairs import longest_gap
 from bench.secure.pieces import PIECES
 from bench.secure.scene import MOST_FAILED, Place, Size, check_memory
+from bench.secure.views import Answers
+from hadoop.local.state import Cluster
 from tests.command_lines import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIR = {f"service_{fault}_{call}" for fault in ("killed", "frozen") for call in ("read", "write")}
+SEEN = {f"views_{fault}_{view}" for fault in ("killed", "frozen") for view in ("agent", "plugin")}
 
 
 def record(**readings: list[float]) -> dict[str, Any]:
@@ -86,14 +89,15 @@ def test_the_longest_of_all_failovers_counts() -> None:
     ]
 
 
-def test_nothing_measured_names_every_goal_and_what_cannot_be_measured() -> None:
+def test_nothing_measured_names_every_goal_and_every_view() -> None:
     missing = total.find_missing_goals([])
 
     goals = [one.figure for one in ASKED if one.is_goal]
     assert len(goals) == 2 + 2 + 4 + 2
+    assert len(missing) == len(goals) + 4
     assert missing == [
         *(f"not measured: {goal.part}: {goal.text}" for goal in goals),
-        *(f"not measured: {what}" for what in NOT_MEASURED),
+        *(f"not measured: {one.figure.part}: {one.figure.text}" for one in ASKED if one.figure.part == VIEWS),
     ]
     assert {one.figure.part for one in ASKED} == set(PIECES)
     assert len({one.figure.key for one in ASKED}) == len(ASKED)
@@ -114,6 +118,15 @@ def test_the_longest_gap_is_one_that_ends_after_the_fault() -> None:
     assert longest_gap([0.0, 9.0, 9.5], since=1.0) == 9.0, "it had begun before"
     with pytest.raises(BenchError, match="nothing was answered"):
         longest_gap([1.0, 2.0], since=2.0)
+
+
+def test_an_answer_to_the_plug_in_is_news_once() -> None:
+    answers = Answers(Cluster(Path("/nowhere"), "127.0.2", 1, "user", Path("/jars"), Path("/java")))
+
+    assert answers.is_news(10.0, 100)
+    assert not answers.is_news(10.5, 590), "the same one, asked for a little sooner"
+    assert not answers.is_news(11.0, -1), "it has none any more"
+    assert answers.is_news(13.0, 20)
 
 
 def test_a_job_without_all_rows_measures_nothing() -> None:
@@ -322,10 +335,15 @@ def test_three_clusters_list_the_same_files_which_were_made_once(tmp_path: Path)
 
 
 @pytest.mark.timeout(900)
-def test_two_services_are_hit_and_nothing_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("piece", "keys"),
+    [("service", PAIR), pytest.param("views", SEEN, marks=pytest.mark.cluster)],
+    ids=["service", "views"],
+)
+def test_two_services_are_hit_and_nothing_is_left(tmp_path: Path, piece: str, keys: set[str]) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()
-    words = ["--quick", "--only", "service", "--json", "--output", str(tmp_path / "results")]
+    words = ["--quick", "--only", piece, "--json", "--output", str(tmp_path / "results")]
     command = [sys.executable, "-m", "bench.secure", *words]
 
     environment = os.environ | {"TMPDIR": str(folder)}
@@ -333,7 +351,7 @@ def test_two_services_are_hit_and_nothing_is_left(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
-    assert found["failed"] == {} and set(found["readings"]) == PAIR
+    assert found["failed"] == {} and set(found["readings"]) == keys
     # The claim of a service that does not renew it lasts for 2.5 s.
     assert all(1.5 < seconds[0] < 120.0 for seconds in found["readings"].values()), found["readings"]
     (kept,) = (tmp_path / "results").glob("secure-*.md")
