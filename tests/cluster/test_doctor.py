@@ -14,6 +14,7 @@ from hadoop.local.lifecycle import Cluster
 from tests.cluster.site import until
 
 KEPT = {name: value for name, value in os.environ.items() if not name.startswith(("NODEWISE_", "HADOOP_"))}
+KEPT["NODEWISE_URL"] = "http://127.0.0.1:1"  # at the usual address a service of other tests may answer
 
 
 def doctor(home: Path, **environment: str) -> dict[str, Any]:
