@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from bench.asked import Asked, Readings, Values
 from bench.info.figures import Figure
@@ -36,20 +36,29 @@ def _compared(piece: str, phase: str, text: str, most: float | None) -> list[Ask
     return [*seconds, *times]
 
 
+def _ask_silences(piece: str, callers: Mapping[str, str], most: float | None) -> list[Asked]:
+    """The longest silence of each caller, whose text says what it waited for, when the active service fails."""
+    return [
+        _ask(
+            piece,
+            key_of(piece, fault, caller),
+            f"the active service of a pair is {fault}: longest time {text}",
+            by=max,
+            most=most,
+        )
+        for fault in ("killed", "frozen")
+        for caller, text in callers.items()
+    ]
+
+
 ASKED = (
     *_compared(JOB, "whole", "classify job, its command from beginning to end", MOST_TIMES),
     *_compared(LISTING, "whole", "listing of all files, the program from beginning to end", MOST_TIMES),
     *_compared(LISTING, "listed", "the listing alone", None),
-    *(
-        _ask(
-            SERVICE,
-            key_of(SERVICE, fault, call),
-            f"the active service of a pair is {fault}: longest time in which no {call} was answered",
-            by=max,
-            most=MOST_SILENT,
-        )
-        for fault in ("killed", "frozen")
-        for call in ("read", "write")
+    *_ask_silences(
+        SERVICE,
+        {"read": "in which no read was answered", "write": "in which no write was answered"},
+        MOST_SILENT,
     ),
     _ask(MASTERS, key_of(MASTERS, "none", "pause"), "job without a fault: longest time without a new row", most=None),
     *(
@@ -62,19 +71,13 @@ ASKED = (
         )
         for kind, title in (("namenode", "NameNode"), ("resourcemanager", "ResourceManager"))
     ),
-    *(
-        _ask(
-            VIEWS,
-            key_of(VIEWS, fault, view),
-            f"the active service of a pair is {fault}: longest time {seen}",
-            by=max,
-            most=None,
-        )
-        for fault in ("killed", "frozen")
-        for view, seen in (
-            ("agent", "in which no new value of an agent was seen"),
-            ("plugin", "in which YARN's plug-in was not answered"),
-        )
+    *_ask_silences(
+        VIEWS,
+        {
+            "agent": "in which no new value of an agent was seen",
+            "plugin": "in which YARN's plug-in was not answered",
+        },
+        None,
     ),
 )
 

@@ -27,7 +27,7 @@ TEMPLATES = {
 OF_TWO = ("shared", "proxy", "second", "ssl", "verify")
 
 
-def given(unit: str) -> dict[str, list[str]]:
+def read_options(unit: str) -> dict[str, list[str]]:
     """The options of the service, and what each is given."""
     found: dict[str, list[str]] = {}
     words = start_command(unit)
@@ -57,7 +57,7 @@ def test_with_one_service_nothing_of_two_is_written(single: dict[str, Texts]) ->
     assert {"bind-address = 127.0.0.1", "port = 3306", "skip-name-resolve"} <= lines(single["head"]["nodewise.cnf"])
     env = lines(single["head"]["infosvc.env"])
     assert "NODEWISE_DATABASE=mysql+pymysql://nodewise@127.0.0.1:3306/nodewise" in env
-    assert given(single["head"]["infosvc.service"])["--agent-ca"] == ["/etc/nodewise/tls/authority.pem"]
+    assert read_options(single["head"]["infosvc.service"])["--agent-ca"] == ["/etc/nodewise/tls/authority.pem"]
 
 
 @pytest.mark.parametrize(("host", "other"), [("head", "second"), ("second", "head")])
@@ -65,7 +65,7 @@ def test_each_service_listens_on_its_own_machine_and_knows_the_other_one(
     pair: dict[str, Texts], host: str, other: str
 ) -> None:
     unit = pair[host]["infosvc.service"]
-    options = given(unit)
+    options = read_options(unit)
 
     assert options["--host"] == [host]
     assert options["--shared-with"] == [f"https://{other}:8400"]
@@ -81,7 +81,7 @@ def test_where_no_address_is_known_no_proxy_is_trusted(tmp_path: Path) -> None:
     told = {**TWO, "nodewise_address": "second.example.org"}
     texts = render(tmp_path, MACHINES, told, {"infosvc.service": SERVICE["infosvc.service"]})
 
-    assert "--trusted-proxy" not in given(texts["head"]["infosvc.service"])
+    assert "--trusted-proxy" not in read_options(texts["head"]["infosvc.service"])
 
 
 def test_both_have_the_one_database_and_ask_it_who_it_is(pair: dict[str, Texts]) -> None:
@@ -158,7 +158,7 @@ def test_with_kerberos_each_believes_tickets_by_a_keytab_of_its_own(tmp_path: Pa
 
     for host in MACHINES["master"]:
         assert [place["name"] for place in json.loads(texts[host]["places"])] == ["nodewise", "HTTP"]
-        options = given(texts[host]["infosvc.service"])
+        options = read_options(texts[host]["infosvc.service"])
         assert options["--spnego-keytab"] == ["/etc/security/keytabs/nodewise/HTTP.keytab"]
         assert len(options["--shared-with"]) == 1
     assert json.loads(texts["worker2"]["places"]) == []
