@@ -256,7 +256,7 @@ def test_a_pool_that_nobody_needs_ends_and_a_job_may_wait_for_one(site: Site, po
 
 
 def test_the_page_s_commands_make_a_pool_use_it_and_end_it(site: Site, pool: str) -> None:
-    until(lambda: not [one for one in applications(site.cluster) if one["state"] not in ("FINISHED", "KILLED")])
+    until(lambda: Pools(site.cluster.conf_dir, site.cluster.user).list() == [])
 
     for line in block("pool").replace("perf_cpu", "perf_even").splitlines():
         words = shlex.split(line, comments=True)
