@@ -42,7 +42,7 @@ from jobs.itemwork.node_totals import NOTHING
 from jobs.itemwork.results.output import Output, report_url
 from jobs.itemwork.rows import node_rows
 from jobs.itemwork.settings import ItemSettings
-from jobs.itemwork.snapshot import know, note
+from jobs.itemwork.snapshot import know, know_later, note
 from jobs.itemwork.source import ItemSource
 from jobs.itemwork.summary import Course, summarise
 from jobs.reports.report import JobReport, Weights
@@ -71,6 +71,7 @@ class ItemCoordinator(Coordinator):
         self._stored: JobReport | None = None
         self._decision: Decision
         self._work: Dealer
+        self._values: Mapping[str, float] = {}
         self._is_shared = False
 
     @property
@@ -109,12 +110,27 @@ class ItemCoordinator(Coordinator):
         """
         self._decision = self._find_decision(knowledge)
         self._work = self._dealer()
-        return [node for node, value in sorted(self._decision.readings.numbers().items()) if value > 0]
+        self._values = self._decision.readings.numbers()
+        return [node for node, value in sorted(self._values.items()) if value > 0]
+
+    def is_new(self, node_name: str) -> bool:
+        """Whether neither the division nor `admit` knows what a node can do."""
+        return node_name not in self._values
+
+    def admit(self, node_name: str) -> bool:
+        """Let a node work that is new to the division; False when it can do nothing.
+
+        It has no part of the plan: it takes what is given back, and steals. JobError, InvalidInput or InfoError while
+        nobody says what it can do.
+        """
+        attempt, readings = self._attempt, self._decision.readings
+        self._values = {**self._values, **know_later(attempt.client, self._settings, readings, [node_name])}
+        return self._values[node_name] > 0
 
     def on_start(self, container: Container) -> None:
         """A worker may take leases from now on."""
         node = container.seat.node_name
-        self._work.add_container(node, container.container_id, self._decision.readings.nodes[node].value)
+        self._work.add_container(node, container.container_id, self._values[node])
 
     def on_end(self, container: Container, end: End) -> Then:
         """What it held is given back; items that are suspected of ending workers speak for its node."""
@@ -153,7 +169,8 @@ class ItemCoordinator(Coordinator):
             return Progress(self._stored.items, self._stored.items, self.unit)
         totals, running, of = self._work.totals(), self._work.running(), self._decision.items
         nodes = {}
-        for name, planned in self._decision.plan.loads().items():
+        loads = dict.fromkeys((*totals, *self._values), 0) | self._decision.plan.loads()
+        for name, planned in loads.items():
             total = totals.get(name, NOTHING)
             nodes[name] = NodeProgress(
                 planned=planned,
@@ -211,6 +228,7 @@ class ItemCoordinator(Coordinator):
             master_memory_mb=attempt.spec.master_memory or 0,
             master_peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             note=note(decision),
+            values=self._values,
         )
         made = summarise(self._settings, decision, course, self.weights())
         report = self._remember(replace(made, application_id=attempt.spec.application_id))

@@ -63,6 +63,20 @@ def know(knowledge: Knowledge, source: ItemSource, settings: ItemSettings) -> Sn
     return replace(known, start_seconds=_start_seconds(knowledge, settings.parts, nodes))
 
 
+def know_later(
+    client: InfoClient, settings: ItemSettings, known: CapabilityReadings, nodes: Sequence[str]
+) -> dict[str, float]:
+    """What nodes can do that are new to a division, on the scale of those that it was made from; it waits for nothing.
+
+    JobError or InvalidInput: one of them has no such value now. InfoError: the service gives no answer.
+    """
+    if known.kind == FALLBACK:
+        return dict.fromkeys(nodes, 1.0)
+    scale = list(known.nodes) if known.kind == RECORDED else []
+    found = read_capability(client, settings.capability, settings.program, [*scale, *nodes], 0.0)
+    return {node: found.nodes[node].value for node in nodes}
+
+
 def _start_seconds(knowledge: Knowledge, parts: Mapping[str, str], nodes: Sequence[str]) -> Mapping[str, float]:
     """What cannot be known costs the plan some knowledge, never the job."""
     try:

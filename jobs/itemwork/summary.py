@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jobs.division.decision import Decision
 from jobs.itemwork.node_totals import NOTHING, NodeTotals
@@ -17,7 +17,8 @@ from locality.types import Part
 class Course:
     """How the work went: what each node did, every lease, every failure; `attempts` of the application master.
 
-    `master_memory_mb` is what its container had, `master_peak_mb` what it took at most until now.
+    `master_memory_mb` is what its container had, `master_peak_mb` what it took at most until now. `values` are the
+    capabilities of all nodes, also of those that were let in when the division had been made.
     """
 
     started_at: str
@@ -30,6 +31,7 @@ class Course:
     master_memory_mb: int
     master_peak_mb: int
     note: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
 
 
 def summarise(settings: ItemSettings, decision: Decision, course: Course, weights: Weights) -> JobReport:
@@ -38,7 +40,10 @@ def summarise(settings: ItemSettings, decision: Decision, course: Course, weight
     `bytes_moved_optimal` is the fewest bytes that any division with the loads that came out moves.
     """
     done = course.totals
-    loads = {node: done.get(node, NOTHING).items for node in decision.plan.parts}
+    parts: dict[str, tuple[Part, ...]] = dict.fromkeys(done, ())
+    parts |= decision.plan.parts
+    values = {**course.values, **decision.readings.numbers()}
+    loads = {node: done.get(node, NOTHING).items for node in parts}
     return JobReport(
         job_id=decision.job_id,
         application_id=decision.job_id,
@@ -53,8 +58,8 @@ def summarise(settings: ItemSettings, decision: Decision, course: Course, weight
         bytes_moved_planned=moved_load(decision.plan).size_bytes,
         bytes_moved_optimal=fewest_bytes_moved(list(decision.blocks), loads),
         nodes=tuple(
-            _node(decision, node_name, parts, done.get(node_name, NOTHING))
-            for node_name, parts in sorted(decision.plan.parts.items())
+            _node(decision, node_name, planned, done.get(node_name, NOTHING), values.get(node_name, 0.0))
+            for node_name, planned in sorted(parts.items())
         ),
         inputs=tuple(_inputs(settings.capability, decision)),
         weights=weights,
@@ -70,10 +75,12 @@ def summarise(settings: ItemSettings, decision: Decision, course: Course, weight
     )
 
 
-def _node(decision: Decision, node_name: str, parts: tuple[Part, ...], total: NodeTotals) -> NodeReport:
+def _node(
+    decision: Decision, node_name: str, parts: tuple[Part, ...], total: NodeTotals, capability: float
+) -> NodeReport:
     return NodeReport(
         node_name=node_name,
-        capability=decision.readings.nodes[node_name].value,
+        capability=capability,
         planned_items=sum(part.items for part in parts),
         items=total.items,
         local_items=total.local_items,

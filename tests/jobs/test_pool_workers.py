@@ -37,6 +37,9 @@ POOL = PoolSettings(name="photos", job=asdict(replace(SETTINGS, batch=1)))
 class Scene:
     """A pool with workers on two nodes, and jobs of which each has been planned; the test is the clock."""
 
+    client: Any = NONE
+    """The information service, for jobs that are added from then on."""
+
     def __init__(self) -> None:
         self.now = 0.0
         self.workers = Workers(lambda: self.now)
@@ -63,7 +66,7 @@ class Scene:
             {f"{job.spec.staging}/decision.json": replace(decision, job_id=job.spec.job_id).to_bytes()}
         )
         paper = self.papers[job.name] = Paper()
-        attempt = Attempt(1, job.spec, files, NONE, paper, "", (), 0.0, lambda: self.now)
+        attempt = Attempt(1, job.spec, files, self.client, paper, "", (), 0.0, lambda: self.now)
         self.attempts[job.name] = attempt
         job.take_up(attempt, Knowledge(files, NONE))
         assert job.move({State.PLANNING}, State.RUNNING)

@@ -18,7 +18,7 @@ from jobs.division.readings import RECORDED, Program, read_capability
 from jobs.engines.network import choose
 from jobs.errors import JobError
 from jobs.itemwork import deciding
-from jobs.itemwork.snapshot import know, note
+from jobs.itemwork.snapshot import know, know_later, note
 from locality.capability import Sample, from_jobs
 from locality.program_names import speed_name
 from tests.jobs.decisions import make_blocks
@@ -118,6 +118,15 @@ def test_a_node_that_is_new_to_the_program_is_guessed_by_its_measure_on_the_othe
     assert found.numbers() == {"alpha": 20, "beta": 10, "gamma": 5}
     assert (found.nodes["gamma"].state, found.nodes["alpha"].state) == ("guessed", "fresh")
     assert found.help.endswith("onnx.own in batches of 8; new to it, and guessed by the others: gamma")
+
+
+def test_a_node_that_comes_when_the_others_have_begun_is_put_on_their_scale(alexnets: InfoClient) -> None:
+    record(alexnets, OWN, alpha=20, beta=10)
+    measure(alexnets, alpha=1, beta=0.5, gamma=0.25)
+    settings = replace(SETTINGS, capability=JUDGE, engine="onnx", model="own", batch=8)
+    known = read_capability(alexnets, JUDGE, OWN, NODES[:2], 0)
+
+    assert know_later(alexnets, settings, known, NODES[2:]) == {"gamma": 5}
 
 
 def test_without_a_measure_a_new_node_counts_as_the_middle_of_the_others(alexnets: InfoClient) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from hadoop.errors import HadoopError
-from infosvc.wire.errors import InfoError
+from infosvc.wire.errors import InfoError, InvalidInput
 from jobs.application.coordinator import Knowledge
 from jobs.application.master import say
 from jobs.errors import JobError
@@ -23,6 +25,9 @@ MOST_TRIES = 5
 PAUSE_SECONDS = 0.1
 AGAIN_SECONDS = 2.0
 """Before the first such try; before each further one four times as long: 170 s in all, as a NameNode may restart."""
+
+ADMIT_SECONDS = 5.0
+"""Between two questions what a node can do that is new to a job."""
 
 
 class ReadyNodes(Knowledge):
@@ -42,7 +47,7 @@ class ReadyNodes(Knowledge):
 
 
 class Lives:
-    """`on_end` hears of a job whose end is known. Each phase that waits for HDFS has a thread: `most` at once."""
+    """`on_end` hears of a job whose end is known. So many jobs as `most` have threads for HDFS and for the service."""
 
     def __init__(
         self, workers: Workers, knowledge: Knowledge, on_end: Callable[[PooledJob], None], most: int, pool_name: str
@@ -51,7 +56,7 @@ class Lives:
         self._knowledge = ReadyNodes(knowledge, workers)
         self._on_end = on_end
         self._pool_name = pool_name
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix="job")
+        self._threads = ThreadPoolExecutor(2 * most, thread_name_prefix="job")
 
     def begin(self, job: PooledJob) -> None:
         """A job is new, or goes on after its pool's master was lost."""
@@ -84,6 +89,21 @@ class Lives:
             elif self._is_alone(job):
                 nodes = ", ".join(sorted(job.nodes))
                 self._fail(job, self._no_worker_error(f"no worker of its nodes ({nodes})", job))
+            elif time.monotonic() >= job.admits_at and (new := job.find_new(self._workers.ready())):
+                job.admits_at = math.inf
+                self._threads.submit(self._admit, job, new)
+
+    def _admit(self, job: PooledJob, nodes: Sequence[str]) -> None:
+        """Have workers take part in a job that were not ready when it was divided."""
+        try:
+            for node in nodes:
+                with suppress(InvalidInput, JobError):  # nobody says yet what it can do
+                    if job.admit(node):
+                        self._workers.join(job, node)
+        except InfoError as error:  # nor would the service tell of the others
+            say(job.spec.job_id, f"workers that are ready now do not take part yet: {error}")
+        finally:
+            job.admits_at = time.monotonic() + ADMIT_SECONDS
 
     def _begin(self, job: PooledJob) -> None:
         """Plan a job, and let the workers do it."""

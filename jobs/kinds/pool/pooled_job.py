@@ -6,7 +6,7 @@ Whatever goes wrong in it is its own fault: it is noted here, and no call of a w
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from enum import Enum
@@ -76,6 +76,7 @@ class PooledJob:
         self.nodes: frozenset[str] = frozenset()
         self.fault: Exception | None = None
         self.alone_since: float | None = None
+        self.admits_at = 0.0
         self.tries = 0
         self.is_settled = False
         self._pool = pool
@@ -112,12 +113,31 @@ class PooledJob:
         """The same, once this attempt at the job has its journal."""
         self._attempt = attempt
         work = make_division(attempt)
-        self.nodes = frozenset() if work.is_stored() else frozenset(work.divide(knowledge))
-        self._work = work
+        nodes = frozenset[str]() if work.is_stored() else frozenset(work.divide(knowledge))
+        with self._lock:
+            self.nodes, self._work = nodes, work
 
     def has_plan(self) -> bool:
         """Whether an earlier attempt has divided it; HadoopError when HDFS does not tell."""
         return self._pool.filesystem.exists(f"{self.spec.staging}/{decision_store.NAME}")
+
+    def find_new(self, nodes: Sequence[str]) -> list[str]:
+        """Those of the nodes of which is not known what they can do for the job; none before it is divided."""
+        work = self._work
+        return [node for node in nodes if work.is_new(node)] if work else []
+
+    def admit(self, node_name: str) -> bool:
+        """Let a node take part that was not there when the job was divided; False when it can do nothing.
+
+        JobError, InvalidInput or InfoError while nobody says what it can do.
+        """
+        work = self._work
+        if work is None or not work.admit(node_name):
+            return False
+        with self._lock:
+            if self._work is work:  # else it was divided anew meanwhile
+                self.nodes |= {node_name}
+            return self._work is work
 
     @property
     def is_done(self) -> bool:

@@ -59,6 +59,12 @@ class Workers:
             for one in self._jobs.values() if len(self._jobs) > 1 else ():
                 one.note_shared()
 
+    def join(self, job: PooledJob, node_name: str) -> None:
+        """The worker of a node that a job has admitted may take leases of it."""
+        with self._lock:
+            if container := self._containers.get(node_name):
+                job.on_start(container)
+
     def remove_job(self, job: PooledJob) -> None:
         """No worker gets a lease of a job any more, and those that they hold do not count."""
         with self._lock:
