@@ -174,6 +174,20 @@ def test_a_second_pool_of_a_name_is_refused(site: Site, pool: str) -> None:
     assert f"there is a pool photos already: {pool}" in done.stderr
 
 
+def test_of_two_commands_that_bring_up_a_pool_of_one_name_at_once_one_does(site: Site, pool: str) -> None:
+    words = ("pool", "up", "twins", *small_network(site.cluster.home), "--json")
+    with ThreadPoolExecutor(2) as threads:
+        done = list(threads.map(lambda _: site.nodewise(*words), range(2)))
+
+    assert sorted(one.returncode for one in done) == [0, 1]
+    up, refused = sorted(done, key=lambda one: one.returncode)
+    first = json.loads(up.stdout)["job_id"]
+    assert f"there is a pool twins already: {first}" in " ".join(refused.stderr.split())
+    listed = json.loads(succeed(site.nodewise("pool", "list", "--json")))
+    assert [one["application_id"] for one in listed if one["name"] == "twins"] == [first]
+    succeed(site.nodewise("job", "kill", first))
+
+
 def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, pool: str, many: str) -> None:
     victims = {process.pid for process in processes(pool, "jobs.worker")}
     assert len(victims) == len(site.cluster.nodes)

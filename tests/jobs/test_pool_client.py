@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,13 +17,14 @@ from jobs.application.job_record import JobRecord
 from jobs.application.listener import Listener
 from jobs.application.master import status_of
 from jobs.commands.job.pooled import Followed
+from jobs.commands.pool.pool_up import _check_name_is_free
 from jobs.errors import JobError
 from jobs.kinds.pool import client as pool_client
 from jobs.kinds.pool.client import NotNow, Pools, patiently
 from jobs.kinds.pool.request import check_fits
 from jobs.kinds.pool.settings import PoolSettings, check_name
 from jobs.kinds.pool.wishes import USERS, JobWish, Refusal
-from tests.jobs.played import JOB, Hadoop
+from tests.jobs.played import JOB, Hadoop, running_app
 from tests.jobs.stored import SETTINGS, SPEC
 
 NONE: Any = None
@@ -105,6 +107,34 @@ def test_another_s_pool_or_one_that_has_ended_is_none_of_the_user_s(place: Place
 
     with pytest.raises(NotNow, match=r"there is no pool photos: me has .*: `nodewise pool up photos --engine ENGINE`"):
         place.pools.find("photos")
+
+
+def test_of_two_pools_of_a_name_the_one_counts_that_yarn_took_first(place: Place) -> None:
+    second = running_app(2, "alpha", applicationTags="kind=pool,pool=photos", startedTime=1_700_000_000_005)
+    other = running_app(3, "alpha", applicationTags="kind=pool,pool=photos", user="you", startedTime=1)
+    place.hadoop.others += [second, other]
+    assert place.pools.find("photos").application_id == JOB
+    assert place.pools.find_older("photos", JOB) is None
+    assert place.pools.find_older("paintings") is None
+
+    place.hadoop.app |= {"startedTime": 1_700_000_000_010}  # it had its number earlier, and was submitted later
+
+    assert place.pools.find("photos").application_id == second["id"]
+    found = [place.pools.find_older("photos", mine) for mine in (JOB, second["id"], "")]
+    assert [one and one.application_id for one in found] == [second["id"], None, second["id"]]
+
+
+def test_who_brings_a_pool_up_at_the_same_moment_as_another_ends_it_again_and_says_so(place: Place) -> None:
+    second = running_app(2, "alpha", applicationTags="kind=pool,pool=photos", startedTime=1_700_000_000_005)
+    place.hadoop.others.append(second)
+    killed: list[str] = []
+    submitter: Any = SimpleNamespace(conf_dir=NONE, user="me", kill=killed.append)
+
+    _check_name_is_free(submitter, "photos", JOB)
+    with pytest.raises(JobError, match=f"there is a pool photos already: {JOB}"):
+        _check_name_is_free(submitter, "photos", second["id"])
+
+    assert killed == [second["id"]]
 
 
 @pytest.mark.parametrize("passes", [True, False])

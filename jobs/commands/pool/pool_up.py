@@ -54,6 +54,7 @@ def up(home: Path, /, name: str, wait: bool, as_json: bool, **options: Any) -> N
     asked, _ = classify.check_nodes(submitter, asked)
     asked = classify.check_network(submitter, asked)
     application_id = submitter.submit(pools.order(settings, classify.order(submitter, asked)))
+    _check_name_is_free(submitter, name, application_id)  # another command may have been as far at the same moment
     said = "submitted"
     if wait:
         ready = _wait(submitter, application_id, settings)
@@ -61,13 +62,15 @@ def up(home: Path, /, name: str, wait: bool, as_json: bool, **options: Any) -> N
     show(as_json, {"name": name, "job_id": application_id}, f"{application_id}: the pool {name} {said}")
 
 
-def _check_name_is_free(submitter: Submitter, name: str) -> None:
-    for one in Pools(submitter.conf_dir, submitter.user).list():
-        if (one.name, one.user) == (name, submitter.user):
-            raise JobError(
-                f"there is a pool {name} already: {one.application_id}",
-                remedy=f"use it, choose another name, or end it with `nodewise pool down {name}`",
-            )
+def _check_name_is_free(submitter: Submitter, name: str, application_id: str = "") -> None:
+    """JobError when there is such a pool that is older than this application, which is ended then."""
+    if older := Pools(submitter.conf_dir, submitter.user).find_older(name, application_id):
+        if application_id:
+            submitter.kill(application_id)
+        raise JobError(
+            f"there is a pool {name} already: {older.application_id}",
+            remedy=f"use it, choose another name, or end it with `nodewise pool down {name}`",
+        )
 
 
 def _wait(submitter: Submitter, application_id: str, settings: PoolSettings) -> list[str]:

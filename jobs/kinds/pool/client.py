@@ -73,9 +73,14 @@ class Pools:
         self.user = user
 
     def list(self) -> list[Found]:
-        """All that YARN has not ended, by name."""
+        """All that YARN has not ended, by name; of the same name and user, the one first that YARN took first."""
         rows = self._manager.applications(TYPE, UNDER_WAY)
-        return sorted((found for row in rows if (found := _parse(row))), key=lambda one: (one.name, one.user))
+        return sorted((found for row in rows if (found := _parse(row))), key=_age)
+
+    def find_older(self, name: str, application_id: str = "") -> Found | None:
+        """The user's own pool of a name that YARN took before this application, or any; None when there is none."""
+        named = [one for one in self.list() if (one.name, one.user) == (name, self.user)]
+        return named[0] if named and named[0].application_id != application_id else None
 
     def find(self, name: str) -> Pool:
         """The user's own pool of a name; NotNow when there is none."""
@@ -212,6 +217,11 @@ def _parse(row: Mapping[str, Any]) -> Found | None:
         return None
     queue, started = str(row.get("queue") or ""), float(row.get("startedTime") or 0) / 1000
     return Found(name, str(row["id"]), str(row.get("user") or ""), queue, str(row["state"]), started)
+
+
+def _age(one: Found) -> tuple[str, str, float, str]:
+    """Pools of one name and user in the order in which YARN took them."""
+    return one.name, one.user, one.started_at, one.application_id
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:
