@@ -100,7 +100,16 @@ def choose(engine: str, model: str | None, weights: Path | None = None, labels: 
         raise JobError(f"--weights are parameters of {', '.join(NAMED)}: {model} has its own, so leave them out")
     parameters = _parameters(graph) if engine == "mxnet" else None
     preparation = preparation_beside(graph)
-    return Network(engine, _digits(graph), graph, parameters, preparation if preparation.exists() else None, labels)
+    return Network(engine, digits_of(graph), graph, parameters, preparation if preparation.exists() else None, labels)
+
+
+def digits_of(file: Path) -> str:
+    """The first digits of the SHA-256 of a file; JobError when it cannot be read."""
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()[:DIGITS]
+    except OSError as error:
+        raise JobError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def preparation_beside(graph: Path) -> Path:
@@ -140,11 +149,3 @@ def _parameters(graph: Path) -> Path:
     if not found:
         raise JobError(f"there is no {stem}-0000.params beside {graph}", remedy="write both with net.export")
     return found[-1]
-
-
-def _digits(graph: Path) -> str:
-    try:
-        with graph.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").hexdigest()[:DIGITS]
-    except OSError as error:
-        raise JobError(f"{graph} cannot be read: {error.strerror}") from None

@@ -16,12 +16,15 @@ from jobs.application.coordinator import Hearing, Progress
 from jobs.application.job_record import JobRecord
 from jobs.application.listener import Listener
 from jobs.application.master import status_of
-from jobs.commands.job.pooled import Followed
+from jobs.application.submit import Order
+from jobs.commands.job.pooled import Followed, _wants
 from jobs.commands.pool.pool_up import _check_name_is_free
+from jobs.engines.network import choose
 from jobs.errors import JobError
+from jobs.kinds.classify.request import KIND
 from jobs.kinds.pool import client as pool_client
 from jobs.kinds.pool.client import NotNow, Pools, patiently
-from jobs.kinds.pool.request import check_fits
+from jobs.kinds.pool.request import check_files, check_fits, order
 from jobs.kinds.pool.settings import PoolSettings, check_name
 from jobs.kinds.pool.wishes import USERS, JobWish, Refusal
 from tests.jobs.played import JOB, Hadoop, running_app
@@ -220,7 +223,6 @@ def test_who_does_not_wait_or_is_refused_for_good_hears_it_at_once() -> None:
         ({"engine": "mxnet"}, "the pool photos has the engine onnx, and the job wants mxnet: leave that option out"),
         ({"engine": "onnx", "model": "0123456789ab"}, "has the model alexnet, and the job wants 0123456789ab"),
         ({"batch": 7}, "has --batch 32, and the job wants 7"),
-        ({"labels": "labels-a.txt"}, "has --labels of its own, and the job wants labels-a.txt"),
     ],
 )
 def test_a_job_that_wants_another_network_is_refused(place: Place, wants: dict[str, Any], said: str) -> None:
@@ -229,6 +231,71 @@ def test_a_job_that_wants_another_network_is_refused(place: Place, wants: dict[s
 
     with pytest.raises(JobError, match=said):
         check_fits("photos", pool, wants)
+
+
+class Files:
+    """A pool's network and a job's, each with files of its own."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self.place, self.folders = place, (folder / "pool", folder / "job")
+        for one in self.folders:
+            one.mkdir()
+            self.write(one, model=b"m")
+
+    def write(self, folder: Path, **contents: bytes) -> None:
+        names = {"model": "net.onnx", "labels": "labels.txt", "preparation": "net.toml"}
+        for what, content in contents.items():
+            (folder / names[what]).write_bytes(content)
+
+    def bring_up(self, **contents: bytes) -> None:
+        """Start the pool as its command does, its network with these files."""
+        mine = self.folders[0]
+        self.write(mine, **contents)
+        labels = str(mine / "labels.txt") if "labels" in contents else None
+        network = choose("onnx", str(mine / "net.onnx"), None, Path(labels) if labels else None)
+        staged = network.staged_names()
+        settings = asdict(replace(SETTINGS, engine="onnx", model=network.model)) | staged
+        job = Order(KIND, "", settings, uploads={staged[name]: file for name, file in network.files()})
+        told = order(PoolSettings(name="photos"), job).settings
+        self.place.spec = replace(self.place.spec, settings=told)
+        self.place.hadoop.stored[f"{FOLDER}/job.json"] = self.place.spec.to_bytes()
+
+    def give(self, *named: str, **contents: bytes) -> None:
+        """What a job is refused for that names these options, with these files on its side."""
+        mine, pool = self.folders[1], self.place.pools.find("photos")
+        self.write(mine, **contents)
+        given = {"engine": "onnx", "model": str(mine / "net.onnx"), "labels": str(mine / "labels.txt"), "batch": 32}
+        wants, files = _wants(given, set(named), pool.settings.job)
+        check_fits("photos", pool, wants)
+        check_files("photos", pool, files)
+
+
+@pytest.fixture
+def files(place: Place, tmp_path: Path) -> Files:
+    return Files(place, tmp_path)
+
+
+def test_files_of_a_network_are_compared_by_their_content(files: Files) -> None:
+    files.bring_up(labels=b"cat", preparation=b"mean = [0]")
+
+    files.give("model", "labels", labels=b"cat", preparation=b"mean = [0]")
+    with pytest.raises(
+        JobError, match=r"the pool photos has other labels than .*/job/labels\.txt: leave that option out"
+    ):
+        files.give("labels", labels=b"dog")
+    with pytest.raises(JobError, match=r"the pool photos has other preparation than .*/job/net\.toml"):
+        files.give("model", preparation=b"mean = [1]")
+    (files.folders[1] / "net.toml").unlink()
+    with pytest.raises(JobError, match="the pool photos has a file of preparation, and the job has none"):
+        files.give("model")
+
+
+def test_a_file_that_the_pool_has_not_is_told(files: Files) -> None:
+    files.bring_up()
+
+    files.give("model")
+    with pytest.raises(JobError, match=r"the pool photos has no labels, and the job has .*/job/labels\.txt"):
+        files.give("labels", labels=b"cat")
 
 
 @pytest.mark.parametrize(("idle", "seconds"), [("90s", 90), ("45", 45), ("30m", 1800), ("2h", 7200), ("0", None)])

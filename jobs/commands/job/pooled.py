@@ -27,7 +27,7 @@ from jobs.engines.network import choose
 from jobs.errors import JobError
 from jobs.job_ids import POOL_JOB, application_of
 from jobs.kinds.pool.client import Ended, Pool, Pools, patiently
-from jobs.kinds.pool.request import OF_JOBS, check_fits
+from jobs.kinds.pool.request import OF_JOBS, check_files, check_fits
 from jobs.kinds.pool.wishes import JobWish
 from locality.program_names import FORMER
 
@@ -57,7 +57,9 @@ def submit(home: Path, hadoop: dict[str, Any], given: Mapping[str, Any], wanted:
 
     def give() -> tuple[Pool, str, list[str]]:
         pool = pools.find(wanted.pool)
-        check_fits(wanted.pool, pool, _wants(given, named, pool.settings.job))
+        wants, files = _wants(given, named, pool.settings.job)
+        check_fits(wanted.pool, pool, wants)
+        check_files(wanted.pool, pool, files)
         return pool, *pool.submit(wish)
 
     pool, job_id, notes = patiently(wanted.patience, give, _say)
@@ -197,18 +199,20 @@ def _named(given: Mapping[str, Any]) -> set[str]:
     return named
 
 
-def _wants(given: Mapping[str, Any], named: set[str], had: Mapping[str, Any]) -> dict[str, Any]:
-    """What the job wants of its network, in the words of the pool's settings."""
+def _wants(
+    given: Mapping[str, Any], named: set[str], had: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Path | None]]:
+    """What the job wants of its network, in the words of the pool's settings, and which files it wants to have."""
     former = FORMER.get(given["engine"], given["engine"])
     engine, _, model = former.partition(".") if "engine" in named else (str(had["engine"]), "", "")
     wants: dict[str, Any] = {"engine": engine} if "engine" in named else {}
-    files = {name: Path(given[name]) for name in ("weights", "labels") if name in named}
-    if model or "model" in named or files:
+    files: dict[str, Path | None] = {name: Path(given[name]) for name in ("weights", "labels") if name in named}
+    if model or "model" in named:
         network = choose(engine, given["model"] or model or None, files.get("weights"), files.get("labels"))
-        staged = network.staged_names()
-        wants |= {"model": network.model} if model or "model" in named else {}
-        wants |= {name: staged.get(name) for name in files}
-    return wants | ({"batch": given["batch"]} if "batch" in named else {})
+        wants["model"] = network.model
+        if network.graph:  # what lies beside it belongs to it
+            files |= {"weights": network.weights, "preparation": network.preparation}
+    return wants | ({"batch": given["batch"]} if "batch" in named else {}), files
 
 
 def _say(line: str) -> None:

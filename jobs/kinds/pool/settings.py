@@ -22,6 +22,7 @@ class PoolSettings(Settings):
 
     name      by which jobs find it
     of        the kind of its jobs, one that divides items
+    digits    the first digits of the SHA-256 of weights, preparation and labels of their network, where it has any
     parts     of the environment of its workers: paths in HDFS by the folders that they become
     job       the settings of that kind, as each job of the pool has them; what is its own comes with the job
     """
@@ -35,6 +36,7 @@ class PoolSettings(Settings):
     name: str = ""
     of: str = "classify"
     job: Mapping[str, Any] = field(default_factory=dict)
+    digits: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
