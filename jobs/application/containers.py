@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hadoop.client.master import Ended, Granted, Heartbeat, MasterSession, Unprepared
@@ -35,6 +35,8 @@ class Work(Protocol):
 
     def starting(self, seat: Seat) -> None: ...
 
+    def pop_excused(self) -> Sequence[str]: ...
+
 
 @dataclass(frozen=True)
 class Patience:
@@ -48,7 +50,7 @@ class Patience:
 class _Place:
     """A seat: asked for by number `request`, or with a `container` since `since`, or without one.
 
-    `rests` counts how often its node was left out for a while.
+    `blamed` are containers whose end speaks against its node; `rests` counts how often that was left out for a while.
     """
 
     seat: Seat
@@ -57,13 +59,17 @@ class _Place:
     request: int = 0
     container: Container | None = None
     state: str = "waiting"
-    failures: int = 0
+    blamed: list[str] = field(default_factory=list)
     said: str = ""
     rests: int = 0
 
+    @property
+    def failures(self) -> int:
+        return len(self.blamed)
+
     def begin_again(self, seat: Seat, now: float) -> None:
         """On another node."""
-        self.seat, self.since, self.state, self.failures, self.said = seat, now, "waiting", 0, ""
+        self.seat, self.since, self.state, self.blamed, self.said = seat, now, "waiting", [], ""
 
 
 @dataclass(frozen=True)
@@ -283,7 +289,7 @@ class Containers:
 
     def _blame(self, place: _Place, failure: Failure) -> None:
         place.said = f"{failure.kind}: {failure.said}" if failure.said else failure.kind
-        place.failures += failure.counts
+        place.blamed += [failure.container_id] * failure.counts
         if place.failures >= self._patience.failures:
             place.state = "left out"
 
@@ -360,14 +366,19 @@ class Containers:
         while self._resting and now - self._resting[0][0] >= TRY_AGAIN_SECONDS:
             _, role_name, node_name = self._resting.pop(0)
             self._spares[role_name].append(node_name)
-        for place in (one for one in self._places if one.role.stands):
-            if place.state == "left out" and now - place.since >= min(
+        standing = [place for place in self._places if place.role.stands]
+        excused = self._work.pop_excused() if standing else ()
+        for place in standing:
+            place.blamed = [one for one in place.blamed if one not in excused]
+            if place.state == "left out" and place.failures < self._patience.failures:
+                place.state, place.since = "waiting", now
+            elif place.state == "left out" and now - place.since >= min(
                 TRY_AGAIN_SECONDS * 2**place.rests, LATEST_SECONDS
             ):
                 place.begin_again(place.seat, now)
                 place.rests = min(place.rests + 1, 9)
             elif place.container and now - place.since >= FORGET_SECONDS:
-                place.failures = place.rests = 0
+                place.blamed, place.rests = [], 0
 
     def _refuse_hopeless(self, now: float) -> None:
         left = [place for place in self._places if place.state != "done" and not place.role.stands]

@@ -259,6 +259,10 @@ class Coordinator(Hearing, ABC):
         """A seat's container is on its way, or its program has not begun: what is meant for it stays its own."""
         return
 
+    def pop_excused(self) -> Sequence[str]:
+        """Containers whose end turned out to be no fault of their nodes, each told once; asked for roles that stand."""
+        return ()
+
     def tick(self) -> None:
         """A moment has passed."""
         return

@@ -233,6 +233,7 @@ class _Noting:
         self.on_end: Callable[[Container, End], Then] = coordinator.on_end
         self.last_heard: Callable[[Seat], float] = coordinator.last_heard
         self.starting: Callable[[Seat], None] = coordinator.starting
+        self.pop_excused: Callable[[], Sequence[str]] = coordinator.pop_excused
 
     def on_start(self, container: Container) -> None:
         """A container was started, or goes on from an earlier attempt."""

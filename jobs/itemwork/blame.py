@@ -41,6 +41,8 @@ class Blame:
 
     def __init__(self) -> None:
         self._sites: dict[str, _Site] = {}
+        self._unexplained: dict[str, set[str]] = {}
+        """By container that ended while nothing was suspected, what it may have ended by."""
         self._suspects = Suspects()
 
     def container(self, node: str) -> str | None:
@@ -76,9 +78,20 @@ class Blame:
 
     def note_container_death(self, node: str, held: Iterable[Sequence[str]], reason: str) -> list[Death]:
         """Note that a container ended during the items that it announced, else during any that need no announcement."""
-        announced = self._sites[node].announced
+        site = self._sites[node]
+        announced = site.announced
         groups = [announced] if announced else [[n for n in names if n not in self._suspects] for names in held]
+        if not announced:
+            self._unexplained[site.container_id] = {name for names in groups for name in names}
         return [self._death(names, reason, container=True) for names in groups if names]
+
+    def pop_excused(self) -> list[str]:
+        """The containers that ended by what is convicted now, and not by their nodes; each is told once."""
+        guilty = self._suspects.convictions.keys()
+        found = [container for container, names in self._unexplained.items() if names & guilty]
+        for container in found:
+            del self._unexplained[container]
+        return found
 
     def clear(self, node: str, names: Sequence[str]) -> None:
         """Note that these items have their rows: no node gets them again."""

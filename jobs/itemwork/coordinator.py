@@ -143,6 +143,10 @@ class ItemCoordinator(Coordinator):
         """Whether a container works now on items that are suspected of ending workers."""
         return self._work.is_suspect(container.seat.node_name, container.container_id)
 
+    def pop_excused(self) -> Sequence[str]:
+        """The containers whose end turned out to be the fault of an item."""
+        return self._work.pop_excused()
+
     def note_shared(self) -> None:
         """Its workers also do other jobs: what they do here does not tell how fast they are."""
         self._is_shared = True

@@ -178,6 +178,11 @@ class Dealer:
             self._record(death.to_record())
         return {name: why for death in deaths for name, why in death.convicted.items()}
 
+    def pop_excused(self) -> list[str]:
+        """The containers whose end turned out to be the fault of an item, and not of their nodes; each is told once."""
+        with self._lock:
+            return self._blame.pop_excused()
+
     def expire(self) -> None:
         """Take back what silent nodes hold; HadoopError if anything could not be recorded."""
         with self._lock:

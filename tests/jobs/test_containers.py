@@ -67,6 +67,7 @@ class Noted:
         self.last: dict[str, float] = {}
         self.kept: list[str] = []
         self.suspected: set[str] = set()
+        self.excused: list[str] = []
         self.zero_is_done = False
 
     def on_start(self, container: Container) -> None:
@@ -80,6 +81,10 @@ class Noted:
         if end.status == 0 and end.exit is Exit.FINISHED and self.zero_is_done:
             return Then.DONE
         return Then.EXPECTED if container.container_id in self.suspected else Then.AGAIN
+
+    def pop_excused(self) -> list[str]:
+        found, self.excused = self.excused, []
+        return found
 
     def last_heard(self, seat: Seat) -> float:
         return self.last.get(seat.node_name, float("-inf"))
@@ -632,6 +637,25 @@ def test_a_role_that_stands_tries_a_node_again_that_failed_too_often() -> None:
     assert scene.state("a") == "starting"
     assert scene.containers.states()["a"].failures == 0
     assert len(scene.session.asked) == PATIENCE.failures + 1
+
+
+def test_an_end_that_turned_out_to_be_no_fault_of_its_node_counts_no_more_where_a_role_stands() -> None:
+    scene = standing("a")
+    ended = []
+    for _ in range(PATIENCE.failures):
+        ended.append(scene.grant("a"))
+        scene.end(ended[-1], 1)
+        scene.step()
+    assert scene.state("a") == "left out"
+
+    scene.work.excused = [ended[1], "another"]
+    scene.step()
+    scene.step()
+
+    assert scene.state("a") == "starting"
+    assert scene.containers.states()["a"].failures == PATIENCE.failures - 1
+    scene.end(scene.grant("a"), 1)
+    assert scene.state("a") == "left out", "what is its fault counts on"
 
 
 def test_a_node_that_fails_for_ever_is_tried_less_and_less_often() -> None:

@@ -226,6 +226,30 @@ def test_a_worker_that_ends_over_suspects_of_one_job_makes_none_in_the_others(sc
     assert all(len(attempt.failures) == 1 for attempt in scene.attempts.values()), "both reports tell of it"
 
 
+def test_an_end_that_an_image_was_to_blame_for_is_told_once_that_is_known_and_no_other(scene: Scene) -> None:
+    job = scene.add(1, [A], 2)
+    scene.add(2, [A], 1)
+    for number in (1, 2, 3):
+        if number > 1:
+            scene.start(A, number)
+        held: list[str] = []
+        while "lease" in (answer := scene.take(A, held, number)):
+            lease = answer["lease"]
+            held.append(lease["lease"])
+            for group in lease["groups"] if lease["lease"].startswith("1:") else ():
+                of_group = [item[0] for item in group["items"]]
+                if number > 1 and of_group == [f"/in1/{A}0"]:
+                    scene.post("/working", A, number, lease=lease["lease"], group=of_group)
+        assert scene.workers.pop_excused() == [], "nothing is known yet"
+        container = Container(Seat("worker", 0, A), f"{A}-{number}", f"{A}:8042")
+        then = scene.workers.on_end(container, End(Exit.KILLED, 137, "killed"))
+        assert (then is Then.AGAIN) == (number == 1), "by then nothing was suspected"
+
+    assert scene.workers.pop_excused() == [f"{A}-1"]
+    assert scene.workers.pop_excused() == []
+    assert job.fault is None
+
+
 def test_a_worker_that_is_lost_gives_back_what_it_held_of_every_job(scene: Scene) -> None:
     scene.add(1, [A, B], 1)
     scene.add(2, [A, B], 1)

@@ -109,6 +109,10 @@ class Pool(Coordinator):
         """A worker is lost: another one is asked for, and the jobs go on meanwhile."""
         return self._workers.on_end(container, end)
 
+    def pop_excused(self) -> Sequence[str]:
+        """The ends of workers that images were to blame for do not count against their nodes."""
+        return self._workers.pop_excused()
+
     def last_heard(self, seat: Seat) -> float:
         """When a worker last said anything."""
         return self._workers.last_heard(seat)

@@ -182,6 +182,11 @@ class PooledJob:
         work = self._work
         return work is not None and container.seat.node_name in self.nodes and work.is_suspect(container)
 
+    def pop_excused(self) -> Sequence[str]:
+        """The containers whose end turned out to be the fault of an item of this job; each is told once."""
+        work = self._work
+        return work.pop_excused() if work and self.nodes else ()
+
     def keep(self, seat: Seat) -> None:
         """What waits for a node stays its own."""
         if seat.node_name in self.nodes:

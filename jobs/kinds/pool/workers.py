@@ -40,6 +40,7 @@ class Workers:
         self._heard: dict[str, float] = {}
         self._jobs: dict[str, PooledJob] = {}
         self._shares = Shares()
+        self._excused: list[str] = []
         self._has_ended = False
         self._calls: Mapping[str, Callable[[Request], Mapping[str, Any] | None]] = {
             "/take": self._take,
@@ -115,7 +116,14 @@ class Workers:
         for job in jobs:
             is_other = guilty and job.name not in guilty
             job.on_end(container, replace(end, exit=Exit.RELEASED) if is_other else end)
+            self._note_excused(job)
         return Then.EXPECTED if guilty else Then.AGAIN
+
+    def pop_excused(self) -> Sequence[str]:
+        """The containers whose end turned out to be the fault of an item of some job; each is told once."""
+        with self._lock:
+            found, self._excused = self._excused, []
+        return found
 
     def last_heard(self, seat: Seat) -> float:
         """When the worker of a node last said anything."""
@@ -183,7 +191,14 @@ class Workers:
         self._check(call)
         job, call.lease = self._find(call.lease)
         answer = job.hear("/died", Request("", msgspec.json.encode(call))) if job else None
+        if job:
+            self._note_excused(job)
         return answer or {"groups": [], "convicted": {}}
+
+    def _note_excused(self, job: PooledJob) -> None:
+        """Items of a job may have been convicted: the job may have ended before anybody asks."""
+        with self._lock:
+            self._excused += job.pop_excused()
 
     def _check(self, call: Caller) -> Container:
         """Note that a worker was heard; Gone when it is not the one of its node."""
