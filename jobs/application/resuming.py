@@ -17,6 +17,7 @@ from jobs.application.journal import Journal, last_attempt
 from jobs.application.submit import Submitter
 from jobs.division import kept_work
 from jobs.errors import JobError
+from jobs.job_ids import POOL_JOB
 
 
 def resume(
@@ -60,7 +61,12 @@ def _finish(work: Coordinator | Runner, client: InfoClient, submitter: Submitter
 
 
 def _check_ended(submitter: Submitter, job_id: str) -> None:
-    """JobError unless nobody can be storing the job's results now: YARN has ended it, or has forgotten it."""
+    """JobError unless nobody can be storing the job's results now: YARN has ended it, or has forgotten it.
+
+    A pool puts a job's folder there only when it has given up to store the results.
+    """
+    if POOL_JOB.fullmatch(job_id):
+        return
     try:
         application = submitter.yarn.application(job_id)
     except UnknownApplication:

@@ -83,7 +83,8 @@ def sweep(session: Session) -> None:
     """
     with suppress(HadoopError):
         folder, now = f"{session.filesystem.home()}/.nodewise", time.time()
-        found = [entry for entry in session.filesystem.entries(folder) if JOB_ID.fullmatch(entry.name)]
+        entries = session.filesystem.entries(folder)
+        found = [one for one in entries if JOB_ID.fullmatch(one.name) or POOL_JOB.fullmatch(one.name)]
         known = session.yarn.applications() if found else []
         ended = leftovers(found, known, now)
         succeeded = {one.application_id for one in known if one.final == "SUCCEEDED"}

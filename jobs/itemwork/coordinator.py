@@ -50,7 +50,9 @@ from locality.leases import Leases
 
 SILENCES = 6
 """A worker that is silent for so many times the length of a lease is ended and asked for again."""
-SHARED = "Its workers also did other jobs at the same time, so its speeds were not kept as history."
+SHARED = "shared"
+"""Record of the journal: the job's workers also did other jobs."""
+SHARED_NOTE = "Its workers also did other jobs at the same time, so its speeds were not kept as history."
 
 
 class ItemCoordinator(Coordinator):
@@ -72,7 +74,7 @@ class ItemCoordinator(Coordinator):
         self._decision: Decision
         self._work: Dealer
         self._values: Mapping[str, float] = {}
-        self._is_shared = False
+        self._is_shared = any(record.kind == SHARED for record in attempt.earlier)
 
     @property
     def settings(self) -> ItemSettings:
@@ -247,7 +249,7 @@ class ItemCoordinator(Coordinator):
     def _remember(self, report: JobReport) -> JobReport:
         """Write the speeds back as history; a service that is away now costs the history, not the results."""
         if self._is_shared:
-            return replace(report, note=f"{report.note} {SHARED}".strip())
+            return replace(report, note=f"{report.note} {SHARED_NOTE}".strip())
         speeds = {node.node_name: node.items_per_second for node in report.nodes if node.items}
         program = self._settings.program
         try:

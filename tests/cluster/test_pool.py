@@ -222,6 +222,23 @@ def test_one_that_is_killed_or_whose_submitter_is_leaves_the_other_alone(site: S
     assert site.hdfs().status("/pools/ended", strict=False) is None
 
 
+def test_one_whose_results_could_not_be_stored_is_resumed(site: Site, pool: str, many: str) -> None:
+    given = json.loads(succeed(submit(site, "/pools/kept", source=many)))["job_id"]
+    until(lambda: job(site, given)["done"] > 0)
+    site.hdfs().write("/pools/kept/foreign", data=b"of somebody else")
+
+    until(lambda: job(site, given)["state"] == "failed")
+
+    assert f"`nodewise job resume {given}`" in job(site, given)["said"]
+    assert site.nodewise("job", "resume", given).returncode == 1, "the output is still there"
+    site.hdfs().delete("/pools/kept", recursive=True)
+    succeed(site.nodewise("job", "resume", given))
+    assert len(told(site, "/pools/kept")) == MANY
+    assert given not in job_files(site.cluster)
+    report = json.loads(succeed(site.nodewise("job", "report", "hdfs:///pools/kept", "--json")))
+    assert (report["job_id"], report["application_id"]) == (given, pool)
+
+
 def test_jobs_go_on_when_the_pool_s_master_is_killed(site: Site, pool: str, many: str) -> None:
     workers = {process.pid for process in processes(pool, "jobs.worker")}
     (master,) = processes(pool, "jobs.kinds")

@@ -25,7 +25,7 @@ def resume(home: Path, /, job_id: str, service: ServiceAddress, as_json: bool, *
     """Store the results of a job that failed although all its work was done.
 
     It runs here and needs no container: it reads the rows that the job recorded in HDFS. They are kept for 7 days, of
-    the last 10 such jobs.
+    the last 10 such jobs; those of a job in a pool also when the pool has ended.
 
     \b
     Example:

@@ -116,7 +116,7 @@ class Lives:
                     say(job.spec.job_id, f"begins again: {error}")
                     self._pause(job)
                     continue
-                job.move({State.PLANNING}, State.FAILED, sentence_of(error))
+                self._give_up(job, State.PLANNING, error)
             else:
                 if job.move({State.PLANNING}, State.RUNNING):
                     self._workers.add_job(job)
@@ -186,8 +186,17 @@ class Lives:
                 say(job.spec.job_id, f"stores again: {error}")
                 self._begin_again(job)
                 return
-            job.move({State.STORING}, State.FAILED, sentence_of(error))
+            self._give_up(job, State.STORING, error)
         self._end(job)
+
+    def _give_up(self, job: PooledJob, state: State, why: Exception) -> None:
+        """A job has failed for good; if all of it was done, that is kept, and its owner reads how to get it."""
+        said = sentence_of(why)
+        try:
+            said = job.keep_work(said) if job.state is state else said
+        except Exception as error:  # it has failed all the same
+            say(job.spec.job_id, f"what it has done could not be kept: {sentence_of(error)}")
+        job.move({state}, State.FAILED, said)
 
     def _end(self, job: PooledJob) -> None:
         """Keep what became of a job, and take its files away."""

@@ -21,9 +21,9 @@ from jobs.application.job_record import JobRecord
 from jobs.application.journal import Journal, Record, last_attempt
 from jobs.application.master import status_of
 from jobs.application.status import UNIT, JobStatus
-from jobs.division import decision_store
+from jobs.division import decision_store, kept_work
 from jobs.errors import JobError
-from jobs.itemwork.coordinator import ItemCoordinator
+from jobs.itemwork.coordinator import SHARED, ItemCoordinator
 from jobs.job_ids import pool_job_id
 from jobs.kinds import find_kind
 from jobs.kinds.pool.settings import PoolSettings
@@ -79,6 +79,7 @@ class PooledJob:
         self.admits_at = 0.0
         self.tries = 0
         self.is_settled = False
+        self._is_shared = False
         self._pool = pool
         self._pool_name = settings.name
         self._lock = threading.Lock()
@@ -113,6 +114,8 @@ class PooledJob:
         """The same, once this attempt at the job has its journal."""
         self._attempt = attempt
         work = make_division(attempt)
+        if self._is_shared:
+            work.note_shared()
         nodes = frozenset[str]() if work.is_stored() else frozenset(work.divide(knowledge))
         with self._lock:
             self.nodes, self._work = nodes, work
@@ -147,6 +150,7 @@ class PooledJob:
 
     def note_shared(self) -> None:
         """Its workers do other jobs, too."""
+        self._is_shared = True
         self._guard(lambda work: work.note_shared())
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
@@ -199,8 +203,40 @@ class PooledJob:
 
     def finish(self) -> str:
         """Put the results in place; what came of it, in a sentence."""
+        if self._attempt:
+            self._note_done(self._attempt)
         self.close()  # its rows are read from there
         return self._work.finish().message if self._work else ""
+
+    def _note_done(self, attempt: Attempt) -> None:
+        """Say in its folder that every item has its row, and lay there what resumes it: later HDFS may be full."""
+        filesystem, staging = self._pool.filesystem, self.spec.staging
+        if kept_work.is_marked(filesystem, staging):
+            return
+        if self._is_shared:
+            attempt.journal.append(Record(SHARED))
+        kept = replace(self.spec, staging=self._kept_at, token="")
+        filesystem.write(f"{staging}/job.json", kept.to_bytes(), mode=0o600)
+        kept_work.mark(filesystem, staging, attempt.clock())
+
+    def keep_work(self, why: str) -> str:
+        """Put what it has done where it outlives the pool, if every item has its row; why it failed, and what to do.
+
+        HadoopError when that cannot be done.
+        """
+        filesystem, staging = self._pool.filesystem, self.spec.staging
+        if not kept_work.is_marked(filesystem, staging):
+            return why
+        with suppress(HadoopError):
+            self.close()
+        filesystem.make_folder(staging, mode=0o700)  # the pool's own was what kept others out
+        filesystem.rename(staging, self._kept_at)
+        return kept_work.with_remedy(why, self.spec.job_id)
+
+    @property
+    def _kept_at(self) -> str:
+        """Where a job that failed with all its work done waits to be resumed, as one with its own application does."""
+        return f"{self.spec.owners_folder}/{self.spec.job_id}"
 
     def close(self) -> None:
         """End its journal, if it has one open."""
