@@ -184,7 +184,7 @@ def test_of_two_commands_that_bring_up_a_pool_of_one_name_at_once_one_does(site:
     first = json.loads(up.stdout)["job_id"]
     assert f"there is a pool twins already: {first}" in " ".join(refused.stderr.split())
     listed = json.loads(succeed(site.nodewise("pool", "list", "--json")))
-    assert [one["application_id"] for one in listed if one["name"] == "twins"] == [first]
+    assert [one["job_id"] for one in listed if one["name"] == "twins"] == [first]
     succeed(site.nodewise("job", "kill", first))
 
 

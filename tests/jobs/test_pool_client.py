@@ -309,6 +309,8 @@ def test_idle_is_a_time(idle: str, seconds: float | None) -> None:
         (PoolSettings(idle="soon"), "--idle is 'soon': give a time such as 90s, 30m or 2h, or 0 for never"),
         (PoolSettings(nodes="some"), "--nodes is 'some': give all, or a number of 1 or more"),
         (PoolSettings(nodes="0"), "--nodes is '0'"),
+        (PoolSettings(nodes="0", best_by="perf"), "--nodes is '0'"),
+        (PoolSettings(best_by="perf"), "--best-by perf chooses some of the nodes, .*: give --nodes N, too"),
     ],
 )
 def test_what_is_no_time_or_number_is_refused(settings: PoolSettings, said: str) -> None:

@@ -13,7 +13,7 @@ from jobs.kinds.pool.client import Pools
 
 @click.command()
 @click.argument("name")
-@click.option("--now", is_flag=True, help="Kill its jobs, instead of having them end first.")
+@click.option("--now", is_flag=True, help="Kill its jobs instead of waiting for their ends.")
 @hadoop_options
 @click.pass_obj
 def down(home: Path, /, name: str, now: bool, **hadoop: Any) -> None:

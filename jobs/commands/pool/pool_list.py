@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from infosvc.wire.terminal_text import moment
 from jobs.commands.options import hadoop_options, page_reader, show
-from jobs.kinds.pool.client import Pools
+from jobs.kinds.pool.client import Found, Pools
 
 
 @click.command("list")
@@ -31,4 +31,10 @@ def list_(home: Path, /, as_json: bool, **hadoop: Any) -> None:
     for one in found:
         since = moment(one.started_at)
         table.add_row(one.name, one.user, one.application_id, one.state.lower(), one.queue, since)
-    show(as_json, [asdict(one) for one in found], table)
+    show(as_json, [_to_json(one) for one in found], table)
+
+
+def _to_json(one: Found) -> dict[str, Any]:
+    """A pool, whose application is called `job_id` as the other commands call it."""
+    body = asdict(one)
+    return {"name": body.pop("name"), "job_id": body.pop("application_id"), **body}

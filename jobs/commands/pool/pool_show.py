@@ -12,9 +12,11 @@ from rich.table import Column, Table
 
 from hadoop.rest.addresses import resourcemanager_addresses
 from jobs.application.following import ask_proxy
-from jobs.application.status import JobStatus
+from jobs.application.status import JobStatus, NodeStatus
 from jobs.commands.options import hadoop_options, page_reader, show
 from jobs.kinds.pool.client import Pool, Pools
+from jobs.kinds.pool.wishes import READY
+from jobs.reports.texts import count_text
 
 
 @click.command("show")
@@ -33,33 +35,47 @@ def show_(home: Path, /, name: str, as_json: bool, **hadoop: Any) -> None:
     pool = Pools(where.conf_dir, where.user).find(name)
     jobs, status = pool.jobs(), ask_proxy(resourcemanager_addresses(where.conf_dir), pool.application_id)
     about = _about(name, pool)
-    nodes = [node.to_json() for node in status.nodes] if status else []
+    nodes = [{**node.to_json(), "worker": _worker(node)} for node in status.nodes] if status else []
     show(as_json, {**about, "nodes": nodes, "jobs": jobs}, Group(_heading(about), _nodes(status), _jobs(jobs)))
 
 
 def _about(name: str, pool: Pool) -> dict[str, Any]:
     settings = pool.settings
-    job = settings.job
+    job, graph = settings.job, settings.job.get("graph")
     return {
         "name": name,
         "job_id": pool.application_id,
         "kind": settings.of,
         "engine": job.get("engine"),
         "model": job.get("model"),
+        "model_file": graph and graph.removeprefix("graph-"),
         "batch": job.get("batch"),
         "vcores": job.get("vcores"),
         "queue": pool.spec.queue,
+        "most_nodes": settings.most_nodes,
+        "best_by": settings.best_by,
         "most_jobs": settings.most_jobs,
         "idle_seconds": settings.idle_seconds,
+        "idle": settings.idle_text,
     }
 
 
 def _heading(about: Mapping[str, Any]) -> str:
-    idle = f"ends after {about['idle_seconds']:g} s without a job" if about["idle_seconds"] else "never ends by itself"
+    idle = f"ends after {about['idle']} without a job" if about["idle_seconds"] else "never ends by itself"
+    model = f"{about['model_file']} ({about['model']})" if about["model_file"] else about["model"]
+    nodes = f"{count_text(about['most_nodes'], 'nodes')} at most" if about["most_nodes"] else "all nodes"
+    best = f", the best by {about['best_by']}" if about["best_by"] else ""
     return (
-        f"{about['name']} ({about['job_id']}): {about['engine']}, {about['model']}, batch {about['batch']}, "
-        f"{about['vcores']} vcores a worker, queue {about['queue']}, {idle}"
+        f"{about['name']} ({about['job_id']}): {about['engine']}, {model}, batch {about['batch']}, "
+        f"{count_text(about['vcores'], 'vcores')} a worker, on {nodes}{best}, queue {about['queue']}, {idle}"
     )
+
+
+def _worker(node: NodeStatus) -> str:
+    """What the worker of a node does, in a word; to YARN's application one works as soon as its container runs."""
+    if node.said == READY:
+        return "working" if node.running else "ready"
+    return {"working": "loading", "starting": "asked for", "waiting": "asked for"}.get(node.state, node.state)
 
 
 def _nodes(status: JobStatus | None) -> Table | str:
@@ -67,7 +83,8 @@ def _nodes(status: JobStatus | None) -> Table | str:
         return "its application master does not say how its workers are"
     table = Table(Column("node", no_wrap=True), "worker", "in work", "failures", "said")
     for node in status.nodes:
-        table.add_row(node.node_name, node.state, str(node.running), str(node.failures), node.said)
+        said = "" if node.said == READY else node.said
+        table.add_row(node.node_name, _worker(node), str(node.running), str(node.failures), said)
     return table
 
 

@@ -30,7 +30,7 @@ LATE_SECONDS = 30.0
 
 @click.command()
 @click.argument("name")
-@made_options(PoolSettings, ClassifySettings, JobOptions, without=pools.OF_JOBS)
+@made_options(PoolSettings, ClassifySettings, JobOptions, without=(*pools.OF_JOBS, "capability_wait"))
 @service_options
 @click.option("--wait", is_flag=True, help="Wait until its workers are ready.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -41,13 +41,16 @@ def up(home: Path, /, name: str, wait: bool, as_json: bool, **options: Any) -> N
 
     It gives its nodes back when it had no job for --idle, and at once those that YARN wants for other queues.
 
+    Without --master-memory, its application master has 1 GB, which is enough for jobs with 384,000 files together.
+
     \b
     Example:
       nodewise pool up photos --engine onnx --model photos.onnx --vcores 2 --idle 2h --wait
     """
-    hadoop = take_hadoop(options)
+    hadoop, ready = take_hadoop(options), list[str]()
     settings = collect(PoolSettings, options, name=check_name(name))
     job = collect(ClassifySettings, options, input="/", output="/", capability="")
+    settings.check()
     asked = classify.Request(job, collect(JobOptions, options), access(home, options["service"]))
     submitter = session(home, hadoop)
     _check_name_is_free(submitter, name)
@@ -55,11 +58,12 @@ def up(home: Path, /, name: str, wait: bool, as_json: bool, **options: Any) -> N
     asked = classify.check_network(submitter, asked)
     application_id = submitter.submit(pools.order(settings, classify.order(submitter, asked)))
     _check_name_is_free(submitter, name, application_id)  # another command may have been as far at the same moment
-    said = "submitted"
+    said = f"comes up: `nodewise pool show {name}` shows which of its workers are ready"
     if wait:
         ready = _wait(submitter, application_id, settings)
         said = f"is ready on {len(ready)} {'node' if len(ready) == 1 else 'nodes'}: {', '.join(ready)}"
-    show(as_json, {"name": name, "job_id": application_id}, f"{application_id}: the pool {name} {said}")
+    body = {"name": name, "job_id": application_id, "ready": ready}
+    show(as_json, body, f"{application_id}: the pool {name} {said}")
 
 
 def _check_name_is_free(submitter: Submitter, name: str, application_id: str = "") -> None:
@@ -84,9 +88,10 @@ def _wait(submitter: Submitter, application_id: str, settings: PoolSettings) -> 
             first = first or time.monotonic()
             if len(ready) >= (settings.most_nodes or len(nodes)) or time.monotonic() - first > LATE_SECONDS:
                 return ready
-        if (line := f"{len(ready)} of {len(nodes)} workers are ready") != said and nodes:
-            said = line
-            progress_console.print(line, style="dim")
+        told = f"{len(ready)} of {len(nodes)} workers are ready" if nodes else "its application master is not up yet"
+        if told != said:
+            said = told
+            progress_console.print(said, style="dim")
         time.sleep(PAUSE_SECONDS)
     submitter.follow(application_id, lambda _: None)
     raise JobError(f"{application_id} has ended: {application.diagnostics}")

@@ -168,7 +168,8 @@ class Pool:
             if time.monotonic() > give_up:
                 raise NotNow(
                     f"the master of the pool {self.application_id} does not answer: {answer.get('error', status)}",
-                    remedy=f"`nodewise job status {self.application_id}` tells what it does",
+                    remedy=f"`nodewise job status {self.application_id}` tells what it does, `nodewise job kill "
+                    f"{self.application_id}` ends it",
                 )
             self._address = ""
             time.sleep(PAUSE_SECONDS)
@@ -176,7 +177,7 @@ class Pool:
     def _post(self, path: str, content: bytes, seconds: float) -> tuple[int, dict[str, Any]]:
         token = self.spec.token
         if not self._address:
-            self._address = str(self._read("master.json")["address"])
+            self._address = self._find_address()
         parts = urlsplit(self._address)
         connection = new_connection(str(parts.hostname), parts.port, CONNECT_SECONDS)
         try:
@@ -188,6 +189,12 @@ class Pool:
             raise HTTPException(f"it is no answer of a pool's master: {error}") from None
         finally:
             connection.close()
+
+    def _find_address(self) -> str:
+        try:
+            return str(self._read("master.json")["address"])
+        except NotKnown:
+            raise HTTPException("it is not up yet; YARN may have no room for it") from None
 
     def _read(self, name: str) -> Any:
         """A file of the pool's folder."""

@@ -144,7 +144,7 @@ class Pool(Coordinator):
             if self._at_work():
                 self._busy_at = now
             elif self._ends is None and idle and now - self._busy_at >= idle:
-                self._ends = IDLE.format(self._settings.idle)
+                self._ends = IDLE.format(self._settings.idle_text)
             if self._is_over():
                 self._workers.end()
 

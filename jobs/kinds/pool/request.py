@@ -25,7 +25,6 @@ OTHERWISE = "leave that option out, or bring up another pool: `nodewise pool lis
 
 def order(settings: PoolSettings, job: Order) -> Order:
     """A pool for jobs as `job` is one: its workers are this one's."""
-    settings.check()
     staged = {what: job.settings[what] for what in FILES if job.settings.get(what)}
     told = replace(
         settings,

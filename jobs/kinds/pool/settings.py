@@ -31,7 +31,9 @@ class PoolSettings(Settings):
     best_by: str | None = option(
         None, help="Data name that tells which N nodes are best  [default: as YARN names them].", metavar="NAME"
     )
-    idle: str = option("30m", help="How long without a job until it ends, as 90s, 30m or 2h; 0 for never.")
+    idle: str = option(
+        "30m", help="How long without a job until it ends, as 90s, 30m or 2h; 0 for never.", metavar="TIME"
+    )
     most_jobs: int = option(16, flag="--jobs", help="Most jobs that it works on at once.", least=1, most=200)
     name: str = ""
     of: str = "classify"
@@ -40,8 +42,13 @@ class PoolSettings(Settings):
     parts: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
-        """JobError where a number of nodes or a time is something else."""
-        _ = self.most_nodes, self.idle_seconds
+        """JobError where a number of nodes or a time is something else, or where nodes are chosen that all have one."""
+        most, _ = self.most_nodes, self.idle_seconds
+        if self.best_by and most is None:
+            raise JobError(
+                f"--best-by {self.best_by} chooses some of the nodes, and the pool is to have a worker on all",
+                remedy="give --nodes N, too, or leave out --best-by",
+            )
 
     @property
     def most_nodes(self) -> int | None:
@@ -59,6 +66,11 @@ class PoolSettings(Settings):
         if found is None:
             raise JobError(f"--idle is {self.idle!r}", remedy="give a time such as 90s, 30m or 2h, or 0 for never")
         return float(int(found[1]) * _SECONDS[found[2]]) or None
+
+    @property
+    def idle_text(self) -> str:
+        """The same for people."""
+        return f"{self.idle} s" if self.idle.isdecimal() else self.idle
 
 
 def check_name(name: str) -> str:
