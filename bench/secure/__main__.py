@@ -7,7 +7,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,14 +14,14 @@ from typing import Any
 
 import click
 
-from bench.faults.trials import FAILURES
 from bench.info import machine
 from bench.info.errors import BenchError
 from bench.kept import RESULTS, tell
+from bench.noting import measure_pieces
 from bench.parts import DIRTY, Part, PartType, describe_commit, read_parts
 from bench.secure import total
 from bench.secure.pieces import PIECES
-from bench.secure.scene import Found, Place, Size
+from bench.secure.scene import Place, Size
 from bench.telling import say, tell_sum
 from hadoop.client.jars import JARS
 from hadoop.errors import HadoopError
@@ -100,27 +99,15 @@ def _measure(
 ) -> dict[str, Any]:
     commit, versions = describe_commit(), machine.versions() | machine.hadoop(JARS)
     since, began = machine.Since(), time.monotonic()
-    readings: Found = {}
-    failed: dict[str, str] = {}
     size = QUICK if quick else Size()
     # Whoever has not ended yet may still write there, which must not cost what was measured.
     with tempfile.TemporaryDirectory(prefix="bench-secure-", ignore_cleanup_errors=True) as folder:
-        waiting = deque(chosen)
-        while waiting:
-            name = waiting.popleft()
+
+        def make(name: str) -> Place:
             chance = random.Random(f"{seed}/{name}")  # noqa: S311 - an experiment that can be repeated
-            place = Place(Path(folder) / name, (home or Path(folder)) / name, size, chance, rounds, say)
-            say(name)
-            try:
-                PIECES[name](place)
-            except FAILURES as error:
-                place.note_failure(error)
-            except (KeyboardInterrupt, SystemExit):
-                place.failed.append("it was ended before all of it was measured")
-                waiting.clear()
-            readings |= place.found
-            if place.failed:
-                failed[name] = "; ".join(place.failed)
+            return Place(Path(folder) / name, (home or Path(folder)) / name, size, chance, rounds, say)
+
+        readings, failed = measure_pieces(chosen, PIECES, make)
     return since.heading(RESULTS, versions) | {
         "commit": commit,
         "seed": seed,

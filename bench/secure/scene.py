@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from bench.faults.trials import FAILURES
 from bench.info.errors import BenchError
+from bench.noting import MOST_FAILED as MOST_FAILED
+from bench.noting import Notes
 from bench.secure.figures import KERBEROS, PLAIN, PRIVACY
 from bench.stage import Stage, stage
 from hadoop.local.planning import Wanted
@@ -24,12 +25,8 @@ WANTED: Mapping[str, Wanted] = {
 """The clusters, by way."""
 HIGHLY_AVAILABLE: Wanted = {"kerberos": True, "ha": True}
 GB_OF_A_CLUSTER, GB_OF_HIGHLY_AVAILABLE, GB_OF_A_JOB = 1.4, 2.5, 2.5
-MOST_FAILED = 3
-"""So often may measuring fail before a piece is given up."""
 
 Say = Callable[[str], None]
-Found = dict[str, list[float]]
-"""Readings by the key of a figure."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,10 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Notes):
     """Where to measure a piece and how much; `rounds` are None for what it thinks right.
 
-    `folder` is a new one for the piece, `home` that of its clusters. What is `found` stays, whatever fails later.
+    `folder` is a new one for the piece, `home` that of its clusters.
     """
 
     folder: Path
@@ -55,30 +52,6 @@ class Place:
     chance: random.Random
     rounds: int | None
     say: Say
-    found: Found = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)
-
-    def measure(self, title: str, once: Callable[[], Mapping[str, float]], mend: Callable[[], object]) -> None:
-        """Note all that is told once, or, when that fails, why; then all is mended, so that the next can begin.
-
-        BenchError when it has failed too often.
-        """
-        try:
-            told = once()
-        except FAILURES as error:
-            self.note_failure(error, title)
-            if len(self.failed) >= MOST_FAILED:
-                raise BenchError(f"given up after {MOST_FAILED} failures") from error
-            mend()
-            return
-        self.say(f"{title}: " + ", ".join(f"{key} {value:.2f}" for key, value in told.items()))
-        for key, value in told.items():
-            self.found.setdefault(key, []).append(value)
-
-    def note_failure(self, error: Exception, *where: str) -> None:
-        """Tell and keep why something was not measured."""
-        self.failed.append(": ".join([*where, type(error).__name__, str(error)]))
-        self.say(f"not measured: {self.failed[-1]}")
 
     def home_of(self, name: str) -> Path:
         """Of a cluster of this piece."""
