@@ -41,19 +41,46 @@ def settings(cluster: Cluster, executors: int) -> dict[str, str]:
     }
 
 
-def run(
-    cluster: Cluster, python: Path, module: str, argv: Sequence[str], more: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """The JSON on the last line that a program prints; BenchError when it fails."""
-    environment = os.environ | {
+def keep_engines() -> dict[str, str]:
+    """Settings with which executors keep the Python that a task has run in, and what it has loaded, for the next one.
+
+    They are Spark's own. It ends such a Python all the same when no task has ended on its executor for a minute.
+    """
+    return {"spark.python.worker.reuse": "true"}
+
+
+def allocate_dynamically(executors: int) -> dict[str, str]:
+    """Settings with which Spark gives back executors that do nothing, and takes new ones; it begins with all of them.
+
+    What an executor may keep for others is followed by the driver, as YARN has no shuffle service here.
+    """
+    name = "spark.dynamicAllocation"
+    return {
+        f"{name}.enabled": "true",
+        f"{name}.shuffleTracking.enabled": "true",
+        f"{name}.minExecutors": "1",
+        f"{name}.initialExecutors": str(executors),
+        f"{name}.maxExecutors": str(executors),
+    }
+
+
+def environment_of_driver(cluster: Cluster) -> dict[str, str]:
+    """The variables of a driver on this machine, or of another program that speaks to the cluster."""
+    return os.environ | {
         "HADOOP_CONF_DIR": str(cluster.conf_dir),
         "HADOOP_USER_NAME": cluster.user,
         "YARN_CONF_DIR": str(cluster.conf_dir),
         "JAVA_HOME": str(cluster.java_home),
         "PYSPARK_PYTHON": str(WORKER_PYTHON),
         "PYTHONWARNINGS": "ignore",
-        **(more or {}),
     }
+
+
+def run(
+    cluster: Cluster, python: Path, module: str, argv: Sequence[str], more: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The JSON on the last line that a program prints; BenchError when it fails."""
+    environment = environment_of_driver(cluster) | dict(more or {})
     printed = output([str(python), "-m", module, *argv], module, environment, seconds=900)
     found: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
     return found

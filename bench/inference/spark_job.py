@@ -1,6 +1,8 @@
 """Run in Spark's environment: the same pictures with the same engine, in a mapPartitions of Spark on YARN.
 
-`python -m bench.inference.spark_job SETTINGS.json`; JSON on the last line. The executors' Python is the worker's.
+`python -m bench.inference.spark_job SETTINGS.json`; the executors' Python is the worker's. With `slices` in the
+settings, each of these is a round, and JSON comes on the last line. Without, the session is kept: each line of the
+input is a job, {"folder": one of `folders`, "slices": 32, "output": PATH}, whose answer is a line of JSON.
 """
 
 from __future__ import annotations
@@ -8,15 +10,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+CHOSEN = ("engine", "weights", "batch")
+
 
 def main(settings_file: str) -> None:
-    """Each round in `slices` partitions; seconds from the first read to the last result, and of the whole action."""
-
+    """Do the rounds of the settings, or what is asked for until the input ends."""
     settings = json.loads(Path(settings_file).read_text())
     begun = time.time()
     # Only Spark's environment has it.
@@ -27,27 +30,68 @@ def main(settings_file: str) -> None:
     up = time.time() - begun
     context = session.sparkContext
     context.addPyFile(settings["code"])
-    chosen = {name: settings[name] for name in ("engine", "weights", "batch")}
-    rounds = []
-    for slices in settings["slices"]:
-        started = time.time()
-        pieces = context.parallelize(settings["paths"], slices).mapPartitions(lambda paths: classify(paths, chosen))
-        found = pieces.collect()
-        ended = time.time()
-        rows = [row for piece in found for row in piece["rows"]]
-        rounds.append(
-            {
-                "slices": slices,
-                "images": len(rows),
-                "action_seconds": ended - started,
-                "seconds": max(piece["ended"] for piece in found) - min(piece["started"] for piece in found),
-                "first_result_seconds": min(piece["first"] for piece in found) - started,
-                "nodes": sorted({piece["node"] for piece in found}),
-                "pieces": [[piece["node"], piece["started"] - started, piece["ended"] - started] for piece in found],
-            }
-        )
+    if "slices" in settings:
+        rounds = [do_round(context, settings, slices) for slices in settings["slices"]]
+        session.stop()
+        print(json.dumps({"session_seconds": up, "rounds": rounds}))
+        return
+    print(json.dumps({"session_seconds": up}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(do_job(context, settings, json.loads(line))), flush=True)
     session.stop()
-    print(json.dumps({"session_seconds": up, "rounds": rounds}))
+
+
+def do_round(context: Any, settings: Mapping[str, Any], slices: int) -> dict[str, Any]:
+    """Seconds from the first read to the last result, and of the whole action, whose rows come to the driver."""
+    started = time.time()
+    found = collect(context, settings, settings["paths"], slices)
+    ended = time.time()
+    return {
+        "slices": slices,
+        "images": sum(len(piece["rows"]) for piece in found),
+        "action_seconds": ended - started,
+        "seconds": max(piece["ended"] for piece in found) - min(piece["started"] for piece in found),
+        "first_result_seconds": min(piece["first"] for piece in found) - started,
+        "nodes": sorted({piece["node"] for piece in found}),
+        "pieces": [[piece["node"], piece["started"] - started, piece["ended"] - started] for piece in found],
+    }
+
+
+def do_job(context: Any, settings: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
+    """Classify a folder and put the rows in place; moments are seconds since the epoch."""
+    found = collect(context, settings, settings["folders"][job["folder"]], job["slices"])
+    rows = [row for piece in found for row in piece["rows"]]
+    store(context, rows, job["output"])
+    committed = time.time()
+    pieces = [
+        {name: piece[name] for name in ("node", "started", "first", "ended")} | {"images": len(piece["rows"])}
+        for piece in found
+        if piece["rows"]
+    ]
+    return {"images": len({path for path, *_ in rows}), "rows": len(rows), "committed": committed, "pieces": pieces}
+
+
+def collect(context: Any, settings: Mapping[str, Any], paths: Sequence[str], slices: int) -> list[dict[str, Any]]:
+    """What each partition made of its pictures, here in the driver."""
+    chosen = {name: settings[name] for name in CHOSEN}
+    pieces = context.parallelize(paths, slices).mapPartitions(lambda some: classify(some, chosen))
+    found: list[dict[str, Any]] = pieces.collect()
+    return found
+
+
+def store(context: Any, rows: Sequence[Sequence[Any]], output: str) -> None:
+    """Write the rows to one file in HDFS, which has its name only when it is whole.
+
+    The driver has the rows already, so nothing that Spark could do to write them is quicker.
+    """
+    hadoop = context._jvm.org.apache.hadoop.fs  # the way to Java that Spark itself takes
+    whole, half = hadoop.Path(output), hadoop.Path(f"{output}.half")
+    files = half.getFileSystem(context._jsc.hadoopConfiguration())
+    stream = files.create(half, True)
+    stream.write(bytearray("".join(f"{path}\t{best}\t{score:.6f}\n" for path, best, score in rows), "utf-8"))
+    stream.close()
+    if not files.rename(half, whole):
+        raise OSError(f"{output} is there already")
 
 
 def classify(paths: Iterator[str], chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
