@@ -41,6 +41,12 @@ def settings(cluster: Cluster, executors: int) -> dict[str, str]:
     }
 
 
+def version() -> dict[str, str]:
+    """That of Spark, where it is installed."""
+    found = next(SPARK_PYTHON.parents[1].glob("lib/python3*/site-packages/pyspark-*.dist-info"), None)
+    return {"Spark": found.stem.removeprefix("pyspark-")} if found else {}
+
+
 def keep_engines() -> dict[str, str]:
     """Settings with which executors keep the Python that a task has run in, and what it has loaded, for the next one.
 

@@ -280,14 +280,15 @@ def _load(made: Stage, scratch: Path, pictures: int) -> None:
         if status and len(made.hdfs().list(PICTURES)) == pictures:
             return
         made.hdfs().delete(PICTURES, recursive=True)  # those of a larger stage would stay beside the new ones
-    folder = scratch / "pictures"
-    made.nodewise("images", "make", str(folder), "-n", str(pictures))
+    folder, seconds = scratch / "pictures", 600 + 0.2 * pictures
+    made.nodewise("images", "make", str(folder), "-n", str(pictures), timeout=seconds)
     if made.cluster.kerberos:  # with a handshake and a ticket for each picture, `images load` takes minutes
         for beside in (one for one in folder.iterdir() if one.suffix != ".jpg"):
             beside.unlink()  # labels, which a job would take for pictures
         with_jvm(made.cluster, "bench.reading.store", str(folder), PICTURES)
         return
-    loaded = json.loads(made.nodewise("images", "load", str(folder), PICTURES, "--overwrite", "--json"))
+    words = ("images", "load", str(folder), PICTURES, "--overwrite", "--json")
+    loaded = json.loads(made.nodewise(*words, timeout=seconds))
     if loaded["loaded"] != pictures:
         raise BenchError(f"{loaded['loaded']} of {pictures} pictures were loaded")
 

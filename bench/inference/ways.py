@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.info.errors import BenchError
 from bench.spark import SPARK_PYTHON, WORKER_PYTHON, run, settings
@@ -48,19 +49,35 @@ def pack(stage: Stage, work: Work) -> None:
         stage.nodewise("images", "pack", directory, PACKED)
 
 
+def words_of_network(work: Work) -> list[str]:
+    """What a job, or a pool, is told of what it infers with."""
+    words = ["--engine", work.engine, "--batch", str(work.batch)]
+    return [*words, "--weights", str(work.weights)] if work.weights else words
+
+
+def submit(
+    stage: Stage, folder: str, output: str, pictures: int, *more: str, timeout: float = 600
+) -> tuple[dict[str, Any], float]:
+    """The report of one job, and the seconds of its command; BenchError when a picture has no row."""
+    words = ["--input", folder, "--output", output, "--capability", CAPABILITY, "--policy", "maxflow", *more]
+    begun = time.monotonic()
+    report: dict[str, Any] = json.loads(stage.nodewise("job", "submit", *words, "--wait", "--json", timeout=timeout))
+    seconds = time.monotonic() - begun
+    if report["images"] != pictures or report["errors"]:
+        raise BenchError(f"{report['images']} of {pictures} pictures, {report['errors']} errors")
+    return report, seconds
+
+
+def speeds_of(report: Mapping[str, Any]) -> list[float]:
+    """Images a second of each node, in the order of the nodes."""
+    return [node["images_per_second"] for node in sorted(report["nodes"], key=lambda one: one["node_name"])]
+
+
 def nodewise(stage: Stage, work: Work, number: int, folder: str = FOLDER) -> tuple[Found, list[float]]:
     """One job; also the speed at which each node worked, in the order of the nodes."""
     output = f"/bench/out/inference-{number}"
     stage.hdfs().delete(output, recursive=True)
-    words = ["--input", folder, "--output", output, "--capability", CAPABILITY, "--policy", "maxflow"]
-    words += ["--engine", work.engine, "--batch", str(work.batch), "--wait", "--json"]
-    if work.weights:
-        words += ["--weights", str(work.weights)]
-    begun = time.monotonic()
-    report = json.loads(stage.nodewise("job", "submit", *words))
-    wall_seconds = time.monotonic() - begun
-    if report["images"] != work.pictures or report["errors"]:
-        raise BenchError(f"{report['images']} of {work.pictures} pictures, {report['errors']} errors")
+    report, wall_seconds = submit(stage, folder, output, work.pictures, *words_of_network(work))
     counted = [lease for lease in report["leases"] if lease["outcome"] == "accepted"]
     seconds = max(lease["end"] for lease in counted) - min(lease["begin"] for lease in counted)
     return (
@@ -73,7 +90,7 @@ def nodewise(stage: Stage, work: Work, number: int, folder: str = FOLDER) -> tup
             "first_result_seconds": wall_seconds - report["wall_seconds"] + report["first_result_seconds"],
             "wall_seconds": wall_seconds,
         },
-        [node["images_per_second"] for node in sorted(report["nodes"], key=lambda one: one["node_name"])],
+        speeds_of(report),
     )
 
 
