@@ -1,8 +1,9 @@
 """Run in Spark's environment: the same pictures with the same engine, in a mapPartitions of Spark on YARN.
 
 `python -m bench.inference.spark_job SETTINGS.json`; the executors' Python is the worker's. With `slices` in the
-settings, each of these is a round, and JSON comes on the last line. Without, the session is kept: each line of the
-input is a job, {"folder": one of `folders`, "slices": 32, "output": PATH}, whose answer is a line of JSON.
+settings, each of these is a round, after a job of the first `warm` pictures, and JSON comes on the last line. Without,
+the session is kept: each line of the input is a job, {"folder": one of `folders`, "slices": 32, "output": PATH}, and a
+line of JSON answers it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ def main(settings_file: str) -> None:
     context = session.sparkContext
     context.addPyFile(settings["code"])
     if "slices" in settings:
+        if warm := settings.get("warm"):
+            collect(context, settings, settings["paths"][:warm], settings["slices"][0])
         rounds = [do_round(context, settings, slices) for slices in settings["slices"]]
         session.stop()
         print(json.dumps({"session_seconds": up, "rounds": rounds}))
@@ -51,9 +54,11 @@ def do_round(context: Any, settings: Mapping[str, Any], slices: int) -> dict[str
         "images": sum(len(piece["rows"]) for piece in found),
         "action_seconds": ended - started,
         "seconds": max(piece["ended"] for piece in found) - min(piece["started"] for piece in found),
-        "first_result_seconds": min(piece["first"] for piece in found) - started,
+        "first_result_seconds": min(piece["first"] for piece in found if piece["rows"]) - started,
         "nodes": sorted({piece["node"] for piece in found}),
-        "pieces": [[piece["node"], piece["started"] - started, piece["ended"] - started] for piece in found],
+        "pieces": [
+            [piece["node"], piece["started"] - started, piece["ended"] - started, len(piece["rows"])] for piece in found
+        ],
     }
 
 
@@ -74,9 +79,20 @@ def do_job(context: Any, settings: Mapping[str, Any], job: Mapping[str, Any]) ->
 def collect(context: Any, settings: Mapping[str, Any], paths: Sequence[str], slices: int) -> list[dict[str, Any]]:
     """What each partition made of its pictures, here in the driver."""
     chosen = {name: settings[name] for name in CHOSEN}
-    pieces = context.parallelize(paths, slices).mapPartitions(lambda some: classify(some, chosen))
+    # Of single paths Spark makes batches, which it cannot divide evenly.
+    groups = context.parallelize(divide(paths, slices), slices)
+    pieces = groups.mapPartitions(lambda some: classify((path for group in some for path in group), chosen))
     found: list[dict[str, Any]] = pieces.collect()
     return found
+
+
+def divide(paths: Sequence[str], slices: int) -> list[Sequence[str]]:
+    """The paths in so many groups that are as large as one another, or one larger.
+
+    >>> divide("abcdefg", 3)
+    ['ab', 'cd', 'efg']
+    """
+    return [paths[len(paths) * at // slices : len(paths) * (at + 1) // slices] for at in range(slices)]
 
 
 def store(context: Any, rows: Sequence[Sequence[Any]], output: str) -> None:

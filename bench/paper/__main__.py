@@ -26,7 +26,7 @@ from hadoop.errors import HadoopError
 
 DOCS = RESULTS.parents[1] / "docs"
 QUICK = {"pictures": 240, "rounds": 1}
-SPARK = {"spark", "spark_many"}
+SPARK = {name for name in TITLES if name.startswith("spark")}
 
 File = click.Path(dir_okay=False, path_type=Path)
 
@@ -53,7 +53,7 @@ def main(
 ) -> None:
     """Divide the same pictures among four unevenly busy workers of the lab in many ways, and kill one on the way.
 
-    It takes about an hour and a quarter. The lab must be up: scripts/lab up.
+    It takes about an hour and three quarters. The lab must be up: scripts/lab up.
 
     \b
     Examples:

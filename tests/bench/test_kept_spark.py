@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.inference.kept_spark import KeptSpark
+from bench.inference.spark_job import divide
 from bench.info.errors import BenchError
 from bench.spark import allocate_dynamically
 
@@ -56,3 +57,13 @@ def test_with_dynamic_allocation_a_session_begins_with_all_executors_and_never_h
 
     assert told["spark.dynamicAllocation.enabled"] == "true"
     assert {told[f"spark.dynamicAllocation.{which}Executors"] for which in ("initial", "max")} == {"4"}
+
+
+@pytest.mark.parametrize(("pictures", "slices"), [(4200, 128), (100, 12), (3, 8)])
+def test_partitions_are_as_large_as_one_another_or_one_larger(pictures: int, slices: int) -> None:
+    paths = [str(number) for number in range(pictures)]
+
+    groups = divide(paths, slices)
+
+    assert len(groups) == slices and [path for group in groups for path in group] == paths
+    assert {len(group) for group in groups} <= {pictures // slices, pictures // slices + 1}

@@ -16,7 +16,7 @@ from bench.info.errors import BenchError
 from bench.paper import figures, levels, picture, table
 from bench.paper.__main__ import main
 from bench.paper.journal import Journal
-from bench.paper.methods import TITLES, turns
+from bench.paper.methods import TITLES, methods, turns
 
 NODES = ("worker1", "worker2")
 
@@ -222,6 +222,16 @@ def test_loads_are_mended_until_nodes_keep_what_was_drawn() -> None:
 def test_each_round_begins_with_another_method() -> None:
     assert [turns(["a", "b", "c"], number)[0] for number in range(4)] == ["a", "b", "c", "a"]
     assert sorted(turns(["a", "b", "c"], 2)) == ["a", "b", "c"]
+
+
+def test_spark_at_its_best_comes_before_spark_as_it_comes() -> None:
+    assert list(methods(0, 0.4, {})) == list(TITLES), "every method has a title, and they have one order"
+    named = [name for name in TITLES if name.startswith("spark")]
+    assert named == ["spark_best", "spark_best_dynamic", "spark", "spark_many"]
+
+    text = table.markdown(record([run(name, 0, 20) for name in reversed(named)]))
+    rows = [line for line in text.splitlines() if line.startswith("| Spark")]
+    assert [row.split(" |")[0].removeprefix("| ") for row in rows] == 2 * [TITLES[name] for name in named]
 
 
 def test_what_was_measured_before_an_interruption_is_there_afterwards(tmp_path: Path) -> None:
