@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,10 +20,15 @@ from bench.spark import EXECUTOR_MB, allocate_dynamically, keep_engines, setting
 from bench.stage import Stage, until
 from hadoop.local.site import NODE_MEMORY_MB
 from hadoop.rest.pages import Pages
+from jobs.kinds.pool.wishes import READY
 
 NAME = "bench"
 UP_SECONDS, JOB_SECONDS, REST_SECONDS = 400.0, 1200.0, 120.0
 WHOLE = "whole"
+PATIENT = {"spark.scheduler.maxRegisteredResourcesWaitingTime": f"{UP_SECONDS:.0f}s"}
+"""A session that is kept waits for all of its executors, before the first job and not in it."""
+AT_ONCE = {"spark.scheduler.minRegisteredResourcesRatio": "0.0"}
+"""One that does a single job begins with the first executor; the others take partitions as they come."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,8 @@ def take_spark(made: Stage, size: Size, dynamic: bool) -> Told:
 
     They follow one another at once: Spark ends a Python that has nothing to do for a minute, and its engine with it.
     """
-    with open_spark(made, size, dynamic) as session:
+    more = keep_engines() | PATIENT | (allocate_dynamically(made.cluster.size) if dynamic else {})
+    with open_spark(made, size, more) as session:
         warm_up(made, size, session)
         turns = [[do_in_spark(made, size, session, slices) for slices in size.slices] for _ in range(size.jobs)]
     return {kept(slices, dynamic): middle([turn[at] for turn in turns]) for at, slices in enumerate(size.slices)}
@@ -85,7 +92,7 @@ def take_cold(made: Stage, size: Size) -> Told:
 
 def take_cold_spark(made: Stage, size: Size) -> Told:
     """One job with a session of its own, from the start of its driver on."""
-    with open_spark(made, size, dynamic=False) as session:
+    with open_spark(made, size, AT_ONCE) as session:
         course = do_in_spark(made, size, session, size.slices[-1], session.begun)
     return {SPARK_COLD: middle([course])}
 
@@ -122,11 +129,18 @@ def keep_pool(made: Stage, size: Size) -> Iterator[None]:
     """A pool until the end of the block; its workers are ready."""
     words = [*ways.words_of_network(size.work), "--idle", "0", "--wait", "--json"]
     made.nodewise("pool", "up", NAME, *words, timeout=UP_SECONDS)
-    try:
+    try:  # by now it may have waited in vain for a slow node
+        until(lambda: count_ready(made) == made.cluster.size, UP_SECONDS, "each node has a worker that is ready")
         yield
     finally:
         made.nodewise("pool", "down", NAME, "--now")
         come_to_rest(made)
+
+
+def count_ready(made: Stage) -> int:
+    """The workers of the pool that have their network loaded."""
+    nodes = json.loads(made.nodewise("pool", "show", NAME, "--json"))["nodes"]
+    return sum(node["said"] == READY for node in nodes)
 
 
 def do_in_pool(made: Stage, folder: str, pictures: int) -> tuple[Course, dict[str, Any]]:
@@ -144,11 +158,11 @@ def do_job(made: Stage, folder: str, pictures: int, *words: str) -> tuple[Course
 
 
 @contextmanager
-def open_spark(made: Stage, size: Size, dynamic: bool) -> Iterator[KeptSpark]:
+def open_spark(made: Stage, size: Size, more: Mapping[str, str]) -> Iterator[KeptSpark]:
     """A session until the end of the block: an executor on each node, as a second one finds no room there."""
-    nodes, network = made.cluster.size, {"engine": size.work.engine, "batch": size.work.batch}
+    network = {"engine": size.work.engine, "batch": size.work.batch}
     spread = {"spark.executor.memoryOverhead": f"{NODE_MEMORY_MB // 2 + 256 - EXECUTOR_MB}m"}
-    spark = settings(made.cluster, nodes) | spread | keep_engines() | (allocate_dynamically(nodes) if dynamic else {})
+    spark = settings(made.cluster, made.cluster.size) | spread | dict(more)
     weights = str(size.work.weights) if size.work.weights else None
     folders = {
         folder: [f"{folder}/{name}" for name in sorted(made.hdfs().list(folder))]
@@ -184,11 +198,12 @@ def name_output() -> str:
 
 
 def come_to_rest(made: Stage) -> None:
-    """Wait until no container is left, which would take part of the cores of what comes next."""
+    """Wait until nothing runs on the cluster: it would take part of the cores of what comes next."""
     manager = Pages("ResourceManager", made.cluster.rm_http)
 
     def is_at_rest() -> bool:
-        told = manager.read_json("/ws/v1/cluster/metrics", "the cluster")
-        return not told["clusterMetrics"]["containersAllocated"] and not made.working()
+        told = manager.read_json("/ws/v1/cluster/metrics", "the cluster")["clusterMetrics"]
+        left = sum(told[name] for name in ("containersAllocated", "appsRunning", "appsPending"))
+        return not left and not made.working()
 
-    until(is_at_rest, REST_SECONDS, "no container is left")
+    until(is_at_rest, REST_SECONDS, "nothing runs on the cluster")
