@@ -82,7 +82,7 @@ def main(
     """Measure images per second, makespan and time to the first result on even and on uneven nodes.
 
     With --part, --only or --quick, a pool, Spark with its session and engines kept, and both started anew, do jobs of
-    100, 1,500 and 10,000 images. Each of the parts N/12 takes 15 to 40 minutes. Nothing else should run meanwhile.
+    100, 1,500 and 10,000 images. Each of the parts N/12 takes 10 to 40 minutes. Nothing else should run meanwhile.
 
     \b
     Examples:

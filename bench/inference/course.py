@@ -39,15 +39,22 @@ class Course:
 def follow_report(report: Mapping[str, Any], asked_at: float, whole: float, nodes: Sequence[str]) -> Course:
     """A job of nodewise that was asked for at `asked_at`, in seconds since the epoch."""
     began = datetime.fromisoformat(report["started_at"]).timestamp() - asked_at
+    last = max(lease["end"] for lease in report["leases"] if lease["outcome"] == "accepted")
+    # Who worked in vain had something to do, too.
     stretches = [
-        Stretch(lease["node_name"], lease["begin"], lease["end"], lease["images"])
+        Stretch(
+            lease["node_name"],
+            lease["begin"],
+            min(lease["end"], last),
+            lease["images"] if lease["outcome"] == "accepted" else 0,
+        )
         for lease in report["leases"]
-        if lease["outcome"] == "accepted"
+        if lease["begin"] < last
     ]
     return Course(
         began=began,
         first=began + report["first_result_seconds"],
-        last=began + max(one.end for one in stretches),
+        last=began + last,
         whole=whole,
         idle=find_idle(stretches, nodes),
         bound=report["lower_bound_seconds"],

@@ -69,14 +69,15 @@ def test_the_course_of_a_job_begins_with_its_command_and_not_with_its_master() -
         "leases": [
             {"node_name": "a", "begin": 0.5, "end": 4.5, "images": 40, "outcome": "accepted"},
             {"node_name": "b", "begin": 0.5, "end": 2.5, "images": 10, "outcome": "accepted"},
-            {"node_name": "b", "begin": 2.5, "end": 99.0, "images": 5, "outcome": "superseded"},
+            {"node_name": "b", "begin": 3.5, "end": 99.0, "images": 5, "outcome": "superseded"},
+            {"node_name": "b", "begin": 4.5, "end": 99.0, "images": 5, "outcome": "expired"},
         ],
     }
 
     found = follow_report(report, asked_at, whole=8.0, nodes=NODES)
 
     assert (found.began, found.first, found.last, found.whole) == (2.5, 3.5, 7.0, 8.0)
-    assert (found.idle, found.bound) == (2.0, 3.0)
+    assert (found.idle, found.bound) == (1.0, 3.0)
 
 
 def test_the_course_of_a_job_of_spark_begins_with_its_line() -> None:
