@@ -17,6 +17,7 @@ from bench.inference.stays import Size, Take
 from bench.inference.ways import Work
 from bench.info.errors import BenchError
 from bench.noting import Notes
+from bench.spark import SPARK_PYTHON
 from bench.stage import Stage, stage
 from bench.telling import say
 
@@ -55,6 +56,8 @@ def list_cpus(scene: str) -> tuple[int, ...]:
 
 def measure(place: Place, scene: str, images: int, takes: Mapping[str, Take], rounds: int) -> None:
     """All ways once in each round, in an order that is drawn; a round that failed counts for none of them."""
+    if place.has_spark and not SPARK_PYTHON.exists():
+        raise BenchError("Spark is not installed: run scripts/setup --bench, or give --no-spark")
     order = [name for name in takes if place.has_spark or not name.startswith("spark")]
     with _prepare(place, scene, images) as (made, size):
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from bench.inference import total
+from bench.inference import pieces, total
 from bench.inference.__main__ import main
 from bench.inference.course import Stretch, find_busy, find_idle, follow_pieces, follow_report
 from bench.inference.figures import ASKED, COLD, PHASES, POOL, kept, key_of
@@ -81,18 +81,18 @@ def test_the_course_of_a_job_begins_with_its_command_and_not_with_its_master() -
 
 
 def test_the_course_of_a_job_of_spark_begins_with_its_line() -> None:
-    pieces = [
+    partitions = [
         {"node": "a", "started": 101.0, "first": 101.5, "ended": 103.0, "images": 20},
         {"node": "b", "started": 101.0, "first": 101.25, "ended": 102.0, "images": 5},
         {"node": "b", "started": 103.0, "first": 103.5, "ended": 104.0, "images": 5},
     ]
 
-    found = follow_pieces(pieces, asked_at=100.0, committed_at=104.5, nodes=NODES)
+    found = follow_pieces(partitions, asked_at=100.0, committed_at=104.5, nodes=NODES)
 
     assert (found.began, found.first, found.last, found.whole) == (1.0, 1.25, 4.0, 4.5)
     assert (found.idle, found.bound) == (1.0, 30 / 15)
     with pytest.raises(BenchError, match="b are no nodes of this cluster"):
-        follow_pieces(pieces, asked_at=100.0, committed_at=104.5, nodes=["a", "c"])
+        follow_pieces(partitions, asked_at=100.0, committed_at=104.5, nodes=["a", "c"])
 
 
 def test_leases_of_a_node_that_overlap_keep_it_busy_once() -> None:
@@ -203,12 +203,21 @@ def test_pieces_are_measured_by_what_was_asked_for(monkeypatch: pytest.MonkeyPat
     assert place.home == Path("/h/even-100"), "with the images of the piece that is warm"
 
 
+def test_without_spark_nothing_is_started_in_vain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pieces, "SPARK_PYTHON", tmp_path / "python")
+
+    done = CliRunner().invoke(main, ["--quick", "--only", "even-100", "--json"])
+
+    assert done.exit_code == 1
+    assert "run scripts/setup --bench, or give --no-spark" in json.loads(done.stdout)["failed"]["even-100"]
+
+
 def run_quick(tmp_path: Path, *words: str) -> dict[str, Any]:
     """What is told of pieces on uneven nodes, of which nothing is left."""
     folder = tmp_path / "temporary"
     folder.mkdir()
-    pieces = ("--only", "uneven-100", "--only", "uneven-100-cold")
-    command = [sys.executable, "-m", "bench.inference", "--quick", *pieces, "--json", *words]
+    chosen = ("--only", "uneven-100", "--only", "uneven-100-cold")
+    command = [sys.executable, "-m", "bench.inference", "--quick", *chosen, "--json", *words]
 
     environment = os.environ | {"TMPDIR": str(folder)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1700, check=False)
