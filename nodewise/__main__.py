@@ -31,6 +31,7 @@ COMMANDS = {
     "env": "jobs.commands.environment:env",
     "job": "jobs.commands.job.job_group:job",
     "pool": "jobs.commands.pool.pool_group:pool",
+    "infer": "jobs.commands.pool.infer:infer",
     "notebook": "jobs.commands.notebook:notebook",
     "task": "jobs.commands.task.task_group:task",
     "queue": "jobs.commands.task.task_queue:queue",

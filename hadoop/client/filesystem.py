@@ -130,6 +130,12 @@ class FileSystem:
             status = self.java.getClient().getFileInfo(self.path(name).toUri().getPath())
             return None if status is None else int(status.getFileId())
 
+    def size(self, name: str) -> int | None:
+        """How many bytes a file has; None where no file, but perhaps a folder, has this name."""
+        with java_errors(f"looking at {name}", REMEDY):
+            status = self.java.getClient().getFileInfo(self.path(name).toUri().getPath())
+            return None if status is None or status.isDirectory() else int(status.getLen())
+
     def entries(self, folder: str) -> list[Entry]:
         """The entries of a folder, by name; none when there is no such folder."""
         with java_errors(f"listing {folder}", REMEDY):

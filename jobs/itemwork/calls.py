@@ -15,9 +15,10 @@ LARGEST_COMMIT = 32 << 20
 
 
 class Take(Caller):
-    """What it holds already."""
+    """What it holds already, and how many seconds it would wait for an answer, as it has nothing else to do."""
 
     holding: list[str]
+    patience: float = 0.0
 
 
 class Working(Caller):

@@ -2,8 +2,9 @@
 
 Every call is a POST with `Authorization: Bearer TOKEN`, and names the node and the container it comes from:
 
-    /take       {"node_name", "container_id", "holding": [lease, ...]}
-                -> {"lease": {...}} | {"wait": seconds} | {"done": true}
+    /take       {"node_name", "container_id", "holding": [lease, ...], "patience": seconds}
+                -> {"lease": {...}} | {"wait": seconds} | {"done": true}: a worker that has nothing else to do has some
+                patience, and an application master that knows of work later may answer so much later
     /commit     ?node_name=&container_id=&lease=&seconds=&bytes_read=, the body being rows (Arrow stream)
                 -> {"answer", "why"}
     /heartbeat  {"node_name", "container_id"} -> {"holding": [the leases that still count]}
@@ -26,6 +27,7 @@ so in words; only accepted and repeated rows count. The same call may be made ag
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -33,15 +35,21 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`name` stands in its row; the bytes are `length` from `offset` on of a file in HDFS, or all of it (None)."""
+    """`name` stands in its row; the bytes are `length` from `offset` on of a file in HDFS, or all of it (None).
+
+    An item that brings its `content` along is in no file.
+    """
 
     name: str
     path: str
     offset: int | None
     length: int
+    content: bytes | None = field(default=None, repr=False)
 
     def to_json(self) -> list[Any]:
         """A short row, because there are many; a file that is one item has its path as its name."""
+        if self.content is not None:
+            return [self.path, self.length, self.offset, self.name, b64encode(self.content).decode()]
         if self.offset is None and self.name == self.path:
             return [self.path, self.length]
         return [self.path, self.length, self.offset, self.name]
@@ -51,8 +59,8 @@ class Item:
         """Inverse of `to_json`."""
         if len(body) == 2:
             return cls(body[0], body[0], None, body[1])
-        path, length, offset, name = body
-        return cls(name, path, offset, length)
+        path, length, offset, name, *content = body
+        return cls(name, path, offset, length, b64decode(content[0]) if content else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +85,26 @@ class Task:
     """One lease as a worker sees it; `lease` names it and fences it: attempt and token, as in 1-17.
 
     Items in `convicted` stand in no group: each gets a row with the reason given there. There may be no group left.
+    Somebody waits for the rows of an `urgent` lease: it is done before all others.
     """
 
     lease: str
     groups: tuple[Group, ...]
     convicted: Mapping[str, str] = field(default_factory=dict)
+    urgent: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""
         groups = [group.to_json() for group in self.groups]
-        return {"lease": self.lease, "groups": groups, "convicted": dict(self.convicted)}
+        return {
+            "lease": self.lease,
+            "groups": groups,
+            "convicted": dict(self.convicted),
+            **({"urgent": True} if self.urgent else {}),
+        }
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
         """Inverse of `to_json`."""
         groups = tuple(Group.from_json(one) for one in body["groups"])
-        return cls(str(body["lease"]), groups, dict(body.get("convicted", {})))
+        return cls(str(body["lease"]), groups, dict(body.get("convicted", {})), bool(body.get("urgent")))

@@ -18,10 +18,12 @@ CHUNK_BYTES = 64 * 1024 * 1024
 class Held:
     """One lease; `waiting` pieces are done as they come, `suspects` one at a time and apart from everything else.
 
-    `running` counts the pieces that a process has; `begun` and `ended` span the work, as monotonic seconds.
+    `running` counts the pieces that a process has; `begun` and `ended` span the work, as monotonic seconds. An `urgent`
+    one goes before all others.
     """
 
     lease: str
+    urgent: bool = False
     waiting: deque[tuple[Item, ...]] = field(default_factory=deque)
     suspects: deque[tuple[Item, ...]] = field(default_factory=deque)
     running: int = 0
@@ -33,7 +35,7 @@ class Held:
     @classmethod
     def of(cls, task: Task, batch: int, processes: int) -> Held:
         """A lease of which nothing is done."""
-        held = cls(task.lease)
+        held = cls(task.lease, task.urgent)
         held.add(task.groups, batch, processes)
         return held
 

@@ -62,11 +62,13 @@ class Reader:
         self._answered = 0.0
 
     def fetch(self, items: Sequence[Item]) -> Fetched:
-        """Begin to read all that are not too long."""
-        refused = [item for item in items if item.length > MOST_BYTES]
-        requests = _requests([item for item in items if item.length <= MOST_BYTES])
+        """Begin to read all that are not too long, and are in a file."""
+        here = [(item, item.content) for item in items if item.content is not None]
+        stored = [item for item in items if item.content is None]
+        refused = [item for item in stored if item.length > MOST_BYTES]
+        requests = _requests([item for item in stored if item.length <= MOST_BYTES])
         begun = [(request, self._pool.submit(self._read, request)) for request in requests]
-        return Fetched(begun, refused, lambda: self._answered)
+        return Fetched(begun, refused, lambda: self._answered, here)
 
     def _read(self, request: _Request) -> bytes:
         """Tried again until it is clear that it cannot be; a file that is not there, or too short, is clear at once."""
@@ -98,7 +100,8 @@ class Reader:
 class Fetched:
     """The images of a chunk in the order in which they come, each with its bytes or the reason why there are none.
 
-    Those `refused` are too long; `answered` tells when HDFS last gave bytes, or a reason (monotonic).
+    Those `refused` are too long, those `here` need not be read; `answered` tells when HDFS last gave bytes, or a
+    reason (monotonic).
     """
 
     def __init__(
@@ -106,13 +109,16 @@ class Fetched:
         requests: list[tuple[_Request, Future[bytes]]],
         refused: Sequence[Item],
         answered: Callable[[], float],
+        here: Sequence[tuple[Item, bytes]] = (),
     ) -> None:
+        self._here = here
         self._requests = requests
         self._refused = refused
         self._answered = answered
 
     def items(self, waiting: float) -> Iterator[tuple[Item, bytes | Unreadable] | None]:
         """Each image once; None after every `waiting` seconds in which none came; Stalled when HDFS is silent."""
+        yield from self._here
         for item in self._refused:
             yield item, Unreadable(f"has {item.length:,} bytes, at most {MOST_BYTES:,} are read")
         for request, future in self._requests:

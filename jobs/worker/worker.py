@@ -17,6 +17,8 @@ from jobs.worker.held import Held
 from jobs.worker.master import Away, Master
 
 HEARTBEAT_SECONDS = 1.0
+PATIENCE_SECONDS = 1.0
+"""How long a worker without anything to do waits for the answer to its request for work."""
 SHORTEST_WAIT, LONGEST_WAIT = 0.01, 1.0
 AWAY_WAIT = 0.1
 LEASES = 2
@@ -71,7 +73,7 @@ class Worker:
             pass
 
     def step(self, now: float) -> bool:
-        """Whether there may be more to do; waits at most a second."""
+        """Whether there may be more to do; waits about two seconds at most."""
         try:
             more = not self._master.is_reached(now) or self._speak(now)
             self._dispatch(now)
@@ -105,7 +107,8 @@ class Worker:
 
     def _take(self, now: float) -> bool:
         """Ask for a lease; False when all is done."""
-        answer = self._master.call("/take", {"holding": list(self._held)}, now)
+        patience = 0.0 if self._held or self._children.busy else PATIENCE_SECONDS
+        answer = self._master.call("/take", {"holding": list(self._held), "patience": patience}, now)
         if answer.get("done"):
             return False
         if "lease" not in answer:
@@ -132,6 +135,8 @@ class Worker:
         if answer["answer"] not in ("accepted", "repeated"):
             print(f"lease {held.lease} was not taken: {answer.get('why', answer['answer'])}", flush=True)
         self._held.pop(held.lease, None)
+        if not self._held:
+            self._take_at = now  # whatever it was told to wait for: now it has nothing to do
 
     def _keep(self, counting: set[str]) -> None:
         for lease in set(self._held) - counting:
@@ -158,10 +163,13 @@ class Worker:
             child.give(Chunk(number, piece.items), time.monotonic())
 
     def _next(self, now: float) -> _Piece | None:
-        """In the order of the leases; a suspect waits until nothing else runs, and nothing else begins until then."""
+        """In the order of the leases, urgent ones first.
+
+        A suspect waits until nothing else runs, and nothing else begins until then.
+        """
         if self._announced:
             return None
-        for held in self._held.values():
+        for held in sorted(self._held.values(), key=lambda one: not one.urgent):
             if held.waiting:
                 return _Piece(held.lease, held.waiting.popleft(), suspect=False)
             if held.suspects:

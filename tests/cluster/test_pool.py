@@ -8,9 +8,11 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psutil
@@ -18,6 +20,7 @@ import pytest
 
 from infosvc.wire.records import Kind, Producer
 from jobs.kinds.pool.client import Pools
+from jobs.kinds.pool.wishes import Picture
 from tests.cluster.many_pictures import load_pictures
 from tests.cluster.site import BROKEN, PICTURES, Site, applications, job_files, succeed, until
 from tests.cluster.small_network import small_network
@@ -186,6 +189,92 @@ def test_of_two_commands_that_bring_up_a_pool_of_one_name_at_once_one_does(site:
     listed = json.loads(succeed(site.nodewise("pool", "list", "--json")))
     assert [one["job_id"] for one in listed if one["name"] == "twins"] == [first]
     succeed(site.nodewise("job", "kill", first))
+
+
+def infer(site: Site, *words: str) -> subprocess.CompletedProcess[str]:
+    return site.nodewise("infer", *words, "--pool", "photos", "--timeout", "60", "--json")
+
+
+@pytest.fixture(scope="module")
+def local(site: Site, cold: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A picture on this machine, and the paths in HDFS of all that are pictures; it is the first of them."""
+    names = sorted(path for path, (_, error, _) in cold.items() if not error)
+    file = tmp_path_factory.mktemp("single") / "picture.jpg"
+    with site.hdfs().read(names[0]) as reader:
+        file.write_bytes(reader.read())
+    return file, names
+
+
+def test_single_pictures_have_the_classes_that_a_job_gives_them_and_leave_nothing(
+    site: Site, cold: dict[str, Any], pool: str, local: tuple[Path, list[str]]
+) -> None:
+    file, names = local
+    before = len(jobs_of(site)), job_files(site.cluster)
+
+    found = json.loads(succeed(infer(site, str(file), *[f"hdfs://{name}" for name in names[1:8]], "--top", "2")))
+
+    assert [row["path"] for row in found] == [str(file), *[f"hdfs://{name}" for name in names[1:8]]]
+    assert [row["class_id"] for row in found] == [cold[name][0] for name in names[:8]]
+    assert {len(row["top5"]) for row in found} == {2}
+    assert {row["node_name"] for row in found} <= set(site.cluster.nodes)
+    assert (len(jobs_of(site)), job_files(site.cluster)) == before
+
+
+def test_pictures_are_answered_while_a_job_is_at_work_and_the_job_goes_on(
+    site: Site, cold: dict[str, Any], pool: str, local: tuple[Path, list[str]], many: str
+) -> None:
+    file, names = local
+    given = json.loads(succeed(submit(site, "/pools/beside", source=many)))["job_id"]
+    until(lambda: job(site, given)["done"] > 0)
+
+    (row,) = json.loads(succeed(infer(site, str(file))))
+
+    assert row["class_id"] == cold[names[0]][0]
+    succeed(site.nodewise("job", "status", given, "--watch"))
+    assert len(told(site, "/pools/beside")) == MANY
+
+
+def test_a_pool_that_has_nothing_else_to_do_answers_a_picture_soon(
+    site: Site, pool: str, local: tuple[Path, list[str]]
+) -> None:
+    content = local[0].read_bytes()
+    asked = Pools(site.cluster.conf_dir, site.cluster.user).find("photos")
+    beyond: list[float] = []
+    for _ in range(30):
+        begun = time.monotonic()
+        row = asked.infer(Picture(name="picture.jpg"), content)
+        beyond.append(1000 * (time.monotonic() - begun) - row["work_milliseconds"])
+
+    print(f"ms beyond the work itself: median {median(beyond):.1f}, all {[round(one) for one in beyond]}")
+    assert median(beyond) < 1000, "40 where nothing else is at work"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("hdfs:///data/images/zz_text.jpg",), "not an image"),
+        (("hdfs:///not/there.jpg",), "/not/there.jpg is no file in HDFS"),
+        (("hdfs:///data/images",), "/data/images is no file in HDFS"),
+        (("not_there.jpg",), "not_there.jpg cannot be read: No such file or directory"),
+        (("hdfs:///data/images/zz_text.jpg", "--pool", "nobodys"), "there is no pool nobodys"),
+    ],
+)
+def test_a_picture_that_cannot_be_looked_at_is_told(site: Site, pool: str, words: tuple[str, ...], said: str) -> None:
+    done = site.nodewise("infer", "--pool", "photos", *words, "--json")
+
+    assert done.returncode == 1
+    assert said in " ".join((done.stdout + done.stderr).split())
+
+
+def test_the_page_s_commands_ask_about_single_pictures(site: Site, pool: str, local: tuple[Path, list[str]]) -> None:
+    file, names = local
+    page = block("infer").replace("cat.jpg", str(file)).replace("/data/images/dog.jpg", names[1])
+
+    for line in page.splitlines():
+        said = succeed(site.nodewise(*shlex.split(line, comments=True)[1:]))
+        print(f"{line}\n{said}")
+
+    assert json.loads(said)[0]["path"] == str(file)
 
 
 def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, pool: str, many: str) -> None:

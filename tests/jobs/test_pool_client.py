@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jobs.application.calls import Refused, Request, decode_body
+from jobs.application.calls import Refused, Request, decode_body, decode_query
 from jobs.application.coordinator import Hearing, Progress
 from jobs.application.job_record import JobRecord
 from jobs.application.listener import Listener
@@ -26,7 +26,7 @@ from jobs.kinds.pool import client as pool_client
 from jobs.kinds.pool.client import NotNow, Pools, patiently
 from jobs.kinds.pool.request import check_files, check_fits, order
 from jobs.kinds.pool.settings import PoolSettings, check_name
-from jobs.kinds.pool.wishes import USERS, JobWish, Refusal
+from jobs.kinds.pool.wishes import LARGEST_PICTURE, USERS, JobWish, Picture, Refusal
 from tests.jobs.played import JOB, Hadoop, running_app
 from tests.jobs.stored import SETTINGS, SPEC
 
@@ -43,11 +43,14 @@ class Answering(Hearing):
     def __init__(self) -> None:
         self.answers: list[Mapping[str, Any]] = []
         self.heard: list[tuple[str, bytes]] = []
+        self.pictures: list[Picture] = []
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any]:
         self.heard.append((call, request.body))
         if call == "/pool/submit":
             decode_body(request.body, JobWish)
+        if call == "/pool/infer":
+            self.pictures.append(decode_query(request.query, Picture))
         if not self.answers:
             raise Refused("nothing more was expected")
         return self.answers.pop(0)
@@ -94,6 +97,40 @@ def test_a_pool_is_found_by_its_tag_and_is_given_a_job(place: Place) -> None:
     assert place.pools.find("photos").submit(WISH) == ("pool_1700000000000_0001_1", ["by perf"])
     assert place.master.heard[0][0] == "/pool/submit"
     assert json.loads(place.master.heard[0][1])["output"] == "/out"
+
+
+def test_a_picture_travels_as_its_bytes_or_as_its_path(place: Place) -> None:
+    row = {"path": "größe & co.jpg", "class_id": 3, "error": None}
+    place.master.answers += [{"row": row}, {"row": {"path": "/a.jpg"}}]
+    sent, stored = Picture(name="größe & co.jpg", seconds=2.5), Picture(path="/a.jpg")
+    pool = place.pools.find("photos")
+
+    assert pool.infer(sent, b"\xff\xd8 bytes") == row
+    assert pool.infer(stored) == {"path": "/a.jpg"}
+    assert place.master.pictures == [sent, stored]
+    assert [body for _, body in place.master.heard] == [b"\xff\xd8 bytes", b""]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "cat.jpg is empty: give a file"),
+        (b"x" * (LARGEST_PICTURE + 1), "cat.jpg has 8,388,609 bytes, and 8,388,608"),
+    ],
+    ids=["empty", "large"],
+)
+def test_what_can_be_no_picture_is_not_sent(place: Place, content: bytes, said: str) -> None:
+    with pytest.raises(JobError, match=said):
+        place.pools.find("photos").infer(Picture(name="cat.jpg"), content)
+
+    assert place.master.heard == []
+
+
+def test_a_pool_that_is_full_may_be_asked_later_about_a_picture(place: Place) -> None:
+    place.master.answers.append(Refusal("the pool photos is full", "ask again", True).to_json())
+
+    with pytest.raises(NotNow, match="the pool photos is full: ask again"):
+        place.pools.find("photos").infer(Picture(name="cat.jpg"), b"x")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -19,7 +21,7 @@ from jobs.kinds.pool.request import MASTER_MB
 from jobs.kinds.pool.seats import SEATS, Seats
 from jobs.kinds.pool.settings import PoolSettings
 from jobs.kinds.pool.wishes import JobWish
-from tests.jobs.dealing import Paper
+from tests.jobs.dealing import Paper, rows
 from tests.jobs.stored import SETTINGS, SPEC, Written
 
 NONE: Any = None
@@ -170,6 +172,64 @@ def test_a_pool_does_not_end_while_it_records_a_job_that_it_takes(monkeypatch: p
     assert ends == [False]
     scene.post("/pool/kill", job_id=answer["job_id"])
     scene.pool._lives.wait()
+
+
+def infer(scene: Scene, body: bytes = b"a picture", **query: Any) -> Any:
+    return scene.pool.hear("/pool/infer", Request(urlencode({"seconds": 60, **query}), body))
+
+
+def make_ready(scene: Scene) -> None:
+    """A worker on node a that has asked for work."""
+    scene.role("a")
+    scene.pool.on_start(Container(Seat("worker", 0, "a"), "c1", "a:8042"))
+    scene.post("/take", node_name="a", container_id="c1", holding=[])
+
+
+def test_a_picture_has_the_row_that_the_worker_of_a_node_made_and_keeps_the_pool_open_meanwhile() -> None:
+    scene = Scene(idle="30m")
+    make_ready(scene)
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(infer, scene, name="cat.jpg")
+        end = time.monotonic() + 60
+        while not scene.pool._pictures.in_hand and time.monotonic() < end:
+            time.sleep(0.01)
+        scene.now = 1e6
+        scene.pool.tick()
+        scene.post("/pool/down")
+        assert not scene.pool.progress().is_done
+
+        lease = scene.post("/take", node_name="a", container_id="c1", holding=[])["lease"]
+        (name,) = (item[3] for group in lease["groups"] for item in group["items"])
+        told = {"node_name": "a", "container_id": "c1", "lease": lease["lease"], "seconds": 0.25, "bytes_read": 9}
+        assert scene.pool.hear("/commit", Request(urlencode(told), rows("a", [name])))["answer"] == "accepted"
+
+        row = asked.result(60)["row"]
+    assert (row["path"], row["node_name"], row["error"], row["work_milliseconds"]) == ("cat.jpg", "a", None, 250.0)
+    assert scene.pool.progress().is_done
+    assert not [record for record in scene.paper.records if record.kind != SEATS], "nothing is kept of it"
+
+
+def test_a_picture_is_refused_without_a_worker_and_when_the_pool_goes_down() -> None:
+    scene = Scene()
+    scene.role("a")
+    refused = infer(scene)
+    assert (refused["refused"], refused["passes"]) == ("no worker of the pool photos is ready", True)
+
+    scene = Scene()
+    make_ready(scene)
+    scene.post("/pool/down")
+    assert "the pool photos is going down: it was ended by its owner" in infer(scene)["refused"]
+
+
+@pytest.mark.parametrize(
+    ("body", "query"), [(b"", {}), (b"x", {"path": "/a"}), (b"x", {"seconds": 0}), (b"x", {"seconds": 61})]
+)
+def test_a_call_that_names_no_picture_or_two_or_has_no_time_is_refused(body: bytes, query: dict[str, Any]) -> None:
+    scene = Scene()
+    make_ready(scene)
+
+    with pytest.raises(Refused):
+        infer(scene, body, **query)
 
 
 def test_jobs_that_come_at_once_get_no_more_memory_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -17,8 +17,12 @@ from jobs.application.coordinator import Attempt, Container, End, Knowledge, Sea
 from jobs.application.exits import Exit
 from jobs.application.job_spec import JobSpec
 from jobs.errors import JobError
+from jobs.images.rows import find_flaw
 from jobs.itemwork.commits import commits
+from jobs.itemwork.messages import Item
 from jobs.kinds.pool.lives import Lives
+from jobs.kinds.pool.pace import Pace
+from jobs.kinds.pool.pictures import Pictures
 from jobs.kinds.pool.pooled_job import PooledJob, State
 from jobs.kinds.pool.settings import PoolSettings
 from jobs.kinds.pool.wishes import JobWish
@@ -42,7 +46,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.workers = Workers(lambda: self.now)
+        self.pictures, self.pace = Pictures("photos", 1, 4, find_flaw), Pace(processes=1, batch=4)
+        self.workers = Workers(lambda: self.now, self.pictures, self.pace)
         self.papers: dict[str, Paper] = {}
         self.attempts: dict[str, Attempt] = {}
         for node in (A, B):
@@ -83,11 +88,11 @@ class Scene:
     def lease(self, node: str, holding: Sequence[str] = ()) -> tuple[str, list[str]]:
         """The name of a lease, and those of its images."""
         lease = self.take(node, holding)["lease"]
-        return lease["lease"], [item[0] for group in lease["groups"] for item in group["items"]]
+        return lease["lease"], [Item.from_json(item).name for group in lease["groups"] for item in group["items"]]
 
-    def commit(self, node: str, lease: str, names: Sequence[str]) -> str:
+    def commit(self, node: str, lease: str, names: Sequence[str], errors: Mapping[str, str] | None = None) -> str:
         query = {"node_name": node, "container_id": f"{node}-1", "lease": lease, "seconds": 0.1, "bytes_read": 1}
-        answer = self.workers.hear("/commit", Request(urlencode(query), rows(node, names)))
+        answer = self.workers.hear("/commit", Request(urlencode(query), rows(node, names, errors)))
         assert answer
         return str(answer["answer"])
 

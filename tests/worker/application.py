@@ -19,12 +19,17 @@ TOKEN = "secret"
 
 
 class Application:
-    """Leases given one after the other, each until its rows are committed; `refuses` answers instead, if it does."""
+    """Leases given one after the other, each until its rows are committed; `refuses` answers instead, if it does.
+
+    Leases that are named in `urgent` are so; `wait` is said to whoever asks while others are given.
+    """
 
     def __init__(self, leases: dict[str, Sequence[Item]], suspects: Suspects | None = None) -> None:
         self.waiting = dict(leases)
         self.given: dict[str, Sequence[Item]] = {}
         self.most = 0
+        self.urgent: set[str] = set()
+        self.wait = 0.05
         self.suspects = suspects or Suspects()
         self.rows: list[dict[str, Any]] = []
         self.commits: dict[str, tuple[float, int]] = {}
@@ -67,8 +72,9 @@ class Application:
             pictures = self.given[lease] = self.waiting.pop(lease)
             self.most = max(self.most, len(self.given))
             convicted = {one.name: why for one in pictures if (why := self.suspects.convictions.get(one.name))}
-            return {"lease": Task(lease, self.suspects.split(pictures), convicted).to_json()}
-        return {"wait": 0.05} if self.given else {"done": True}
+            task = Task(lease, self.suspects.split(pictures), convicted, lease in self.urgent)
+            return {"lease": task.to_json()}
+        return {"wait": self.wait} if self.given else {"done": True}
 
     def _commit(self, query: dict[str, str], content: bytes) -> dict[str, Any]:
         table = pa.ipc.open_stream(content).read_all()

@@ -54,6 +54,15 @@ def read(shelf: Shelf, *pictures: Item) -> dict[str, bytes | Unreadable]:
     return {one[0].name: one[1] for one in Reader(shelf).fetch(pictures).items(10) if one}
 
 
+def test_what_comes_with_its_bytes_is_not_read() -> None:
+    shelf = Shelf({"/a": b"abc"})
+
+    found = read(shelf, Item("sent", "", None, 2, b"xy"), Item("/a", "/a", None, 3), Item("empty", "", None, 0, b""))
+
+    assert found == {"sent": b"xy", "/a": b"abc", "empty": b""}
+    assert shelf.asked == [("/a", 0, None)]
+
+
 def test_neighbours_in_a_file_are_read_together_and_cut_apart() -> None:
     content = bytes(range(200)) * 1000
     shelf = Shelf({"/a.rec": content})

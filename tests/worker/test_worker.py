@@ -152,6 +152,30 @@ def test_a_lease_is_queued_while_one_is_computed_and_not_more(place: Place) -> N
     assert application.most == 2
 
 
+def test_a_picture_that_came_with_an_urgent_lease_is_done_before_the_lease_that_came_first(place: Place) -> None:
+    pictures = place.pictures(*[SLOW] * 25)
+    content = (place.root / pictures[24].path[1:]).read_bytes()
+    application = Application({"1-0": pictures[:24], "now": [Item("sent", "", None, len(content), content)]})
+    application.urgent.add("now")
+    place.point_to(application)
+    place.start()
+
+    assert place.end()[0] == 0
+    assert list(application.commits) == ["now", "1-0"]
+    assert {row["class_id"] for row in application.rows if row["path"] == "sent"} == {SLOW}
+    assert len(application.rows) == 25
+
+
+def test_a_worker_has_patience_while_it_has_nothing_to_do_and_asks_at_once_when_that_is_so(place: Place) -> None:
+    application = Application({"1-0": place.pictures(101)})
+    application.wait = 3600.0
+    place.point_to(application)
+    place.start()
+
+    assert place.end()[0] == 0
+    assert [bool(body["patience"]) for body in application.said("/take")] == [True, False, True]
+
+
 def test_packed_pictures_are_cut_out_of_their_file(place: Place) -> None:
     singles = place.pictures(101, 102, 103)
     contents = [(place.root / picture.path[1:]).read_bytes() for picture in singles]

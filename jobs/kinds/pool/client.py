@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
@@ -25,7 +25,19 @@ from jobs.application.job_record import KIND_TAG
 from jobs.application.job_spec import JobSpec
 from jobs.errors import JobError
 from jobs.kinds.pool.settings import PoolSettings, check_name
-from jobs.kinds.pool.wishes import DOWN, JOB, JOBS, KILL, SUBMIT, Down, JobWish, OneJob
+from jobs.kinds.pool.wishes import (
+    DOWN,
+    INFER,
+    JOB,
+    JOBS,
+    KILL,
+    LARGEST_PICTURE,
+    SUBMIT,
+    Down,
+    JobWish,
+    OneJob,
+    Picture,
+)
 
 KIND = "pool"
 TAG = "pool="
@@ -151,9 +163,25 @@ class Pool:
         """Have it end once its jobs have, or kill these now; how many there are."""
         return int(self._call(DOWN, Down(now))["jobs"])
 
+    def infer(self, picture: Picture, content: bytes = b"") -> dict[str, Any]:
+        """The row of a single picture, whose bytes are given unless it has a path; any number of threads may ask."""
+        if len(content) > LARGEST_PICTURE:
+            raise JobError(
+                f"{picture.name} has {len(content):,} bytes, and {LARGEST_PICTURE:,} are sent to a pool",
+                remedy="put it into HDFS, and name it by its path there, as hdfs:///folder/name",
+            )
+        if not (picture.path or content):
+            raise JobError(f"{picture.name} is empty", remedy="give a file that has a picture in it")
+        query = urlencode(msgspec.to_builtins(picture), errors="replace")
+        return dict(self._call_with(f"{INFER}?{query}", content)["row"])
+
     def _call(self, path: str, body: Any, more_seconds: float = 0.0) -> dict[str, Any]:
+        """An answer of its master to what is said in JSON."""
+        return self._call_with(path, msgspec.json.encode(body), more_seconds)
+
+    def _call_with(self, path: str, content: bytes, more_seconds: float = 0.0) -> dict[str, Any]:
         """An answer of its master, whichever attempt that is; calls can be made again, and take 90 s or some more."""
-        content, give_up = msgspec.json.encode(body), time.monotonic() + AWAY_SECONDS
+        give_up = time.monotonic() + AWAY_SECONDS
         while True:
             try:
                 status, answer = self._post(path, content, CALL_SECONDS + more_seconds)
@@ -162,7 +190,8 @@ class Pool:
             if status == 200:
                 return _checked(answer)
             if status != 503:
-                raise JobError(f"the pool's master refused {path}: {answer.get('error', status)}")
+                called = path.partition("?")[0]
+                raise JobError(f"the pool's master refused {called}: {answer.get('error', status)}")
             if not self._manager.is_running(self.application_id):
                 raise Ended(f"the pool {self.application_id} has ended")
             if time.monotonic() > give_up:

@@ -1,6 +1,7 @@
 """Keeps a worker ready on each node, and leads jobs that users give it: several at once, and none harms another.
 
-A job of a pool is planned, leased, journaled, stored and reported as one that has an application of its own.
+A job of a pool is planned, leased, journaled, stored and reported as one that has an application of its own. A single
+picture is only looked at, and nothing is kept of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from hadoop.errors import HadoopError
-from jobs.application.calls import Refused, Request, decode_body
+from jobs.application.calls import Refused, Request, decode_body, decode_query
 from jobs.application.coordinator import (
     Attempt,
     Container,
@@ -33,11 +34,14 @@ from jobs.itemwork.coordinator import SILENCES
 from jobs.job_ids import pool_job_id
 from jobs.kinds.pool.intake import Intake
 from jobs.kinds.pool.lives import Lives, sentence_of
+from jobs.kinds.pool.pace import Pace
+from jobs.kinds.pool.pictures import Pictures
 from jobs.kinds.pool.pooled_job import PooledJob, State, make_division
 from jobs.kinds.pool.seats import Seats
 from jobs.kinds.pool.settings import PoolSettings
 from jobs.kinds.pool.wishes import (
     DOWN,
+    INFER,
     JOB,
     JOBS,
     KILL,
@@ -47,6 +51,7 @@ from jobs.kinds.pool.wishes import (
     Down,
     JobWish,
     OneJob,
+    Picture,
     Refusal,
 )
 from jobs.kinds.pool.workers import Workers
@@ -69,7 +74,10 @@ class Pool(Coordinator):
         self._settings = settings = PoolSettings.from_json(attempt.spec.settings)
         spec = replace(attempt.spec, kind=settings.of, settings=settings.job)
         self._sample = make_division(replace(attempt, spec=spec))
-        self._workers = Workers(attempt.clock)
+        of_jobs = self._sample.settings
+        self._pictures = Pictures(settings.name, attempt.number, of_jobs.at_once, self._sample.find_flaw)
+        pace = Pace(of_jobs.vcores, of_jobs.program.batch)
+        self._workers = Workers(attempt.clock, self._pictures, pace)
         self._intake = Intake(attempt, settings, self._sample, self._workers)
         self._lives: Lives
         self._lock = threading.Lock()
@@ -86,6 +94,7 @@ class Pool(Coordinator):
             JOB: self._tell,
             KILL: self._kill,
             DOWN: self._go_down,
+            INFER: self._infer,
         }
 
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
@@ -141,7 +150,7 @@ class Pool(Coordinator):
             raise self._broken
         idle, now = self._settings.idle_seconds, self._attempt.clock()
         with self._lock:
-            if self._at_work():
+            if self._at_work() or self._pictures.in_hand:
                 self._busy_at = now
             elif self._ends is None and idle and now - self._busy_at >= idle:
                 self._ends = IDLE.format(self._settings.idle_text)
@@ -205,9 +214,7 @@ class Pool(Coordinator):
     def _take(self, wish: JobWish, files: int) -> int:
         """Record a job whose input has so many files, and begin it; its number."""
         with self._lock:  # from here on it is at work: the pool does not end while it is being recorded
-            if self._ends is not None:
-                name = self._settings.name
-                raise Refusal(f"the pool {name} is going down: {self._ends}", "`nodewise pool up` starts another", True)
+            self._check_open()
             self._intake.check_room(wish, files, self._at_work())
             number = len(self._keys) + 1
             job = self._jobs[number] = PooledJob(self._attempt, self._settings, number, wish, files)
@@ -216,6 +223,27 @@ class Pool(Coordinator):
             self._keys[wish.key] = number
         self._lives.begin(job)
         return number
+
+    def _infer(self, request: Request) -> Mapping[str, Any]:
+        """The row of a picture, as soon as a worker has looked at it."""
+        wish = decode_query(request.query, Picture)
+        if bool(wish.path) == bool(request.body):
+            raise Refused("either the path of a picture in HDFS is needed, or a body that has its bytes")
+        self._intake.check_workers()
+        content, length = request.body or None, len(request.body)
+        if wish.path:
+            path, length = self._intake.find_picture(wish.path)
+            wish = msgspec.structs.replace(wish, name=wish.name or wish.path, path=path)
+        with self._lock:
+            self._check_open()
+            self._busy_at = self._attempt.clock()
+        return {"row": self._pictures.ask(wish, content, length, self._workers.call)}
+
+    def _check_open(self) -> None:
+        """Refusal once the pool takes nothing more; the lock is held."""
+        if self._ends is not None:
+            name = self._settings.name
+            raise Refusal(f"the pool {name} is going down: {self._ends}", "`nodewise pool up` starts another", True)
 
     def _tell(self, request: Request) -> Mapping[str, Any]:
         job = self._find(decode_body(request.body, OneJob))
@@ -257,7 +285,7 @@ class Pool(Coordinator):
 
     def _is_over(self) -> bool:
         """Whether nothing more will come; the lock is held."""
-        return self._ends is not None and not self._at_work()
+        return self._ends is not None and not self._at_work() and not self._pictures.in_hand
 
     def _note_end(self, job: PooledJob) -> None:
         """Record how a job ended."""

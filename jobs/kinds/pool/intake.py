@@ -1,4 +1,7 @@
-"""What is looked at before a pool takes a job: all that would be refused of any job, and whether there is room."""
+"""What is looked at before a pool takes a job: all that would be refused of any job, and whether there is room.
+
+A single picture in HDFS is looked at, too.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hadoop.client.listing import Listing
+from hadoop.errors import HadoopError
 from jobs.application.coordinator import Attempt
 from jobs.application.submit import FILES_OF_A_MB, MASTER_MEMORY_MB
 from jobs.itemwork import submission
@@ -34,9 +38,7 @@ class Intake:
         """
         if not LEAST_WEIGHT <= wish.weight <= MOST_WEIGHT:
             raise Refusal(f"--weight is {wish.weight:g}", f"it has to be from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}")
-        if not (nodes := self._workers.ready()):
-            name = self._settings.name
-            raise Refusal(f"no worker of the pool {name} is ready", f"`nodewise pool show {name}` tells why", True)
+        nodes = self.check_workers()
         path = self._attempt.filesystem.path
         try:
             paths = {name: str(path(getattr(wish, name)).toUri().getPath()) for name in ("input", "output")}
@@ -48,6 +50,26 @@ class Intake:
         except SENTENCES as error:
             raise Refusal(error.message, error.remedy) from None
         return msgspec.structs.replace(wish, capability=capability), files
+
+    def check_workers(self) -> Sequence[str]:
+        """The nodes whose worker is ready."""
+        if nodes := self._workers.ready():
+            return nodes
+        name = self._settings.name
+        raise Refusal(f"no worker of the pool {name} is ready", f"`nodewise pool show {name}` tells why", True)
+
+    def find_picture(self, name: str) -> tuple[str, int]:
+        """The path of a picture in HDFS, without a scheme, and its bytes, if the pool's owner may read it."""
+        filesystem = self._attempt.filesystem
+        try:
+            path = str(filesystem.path(name).toUri().getPath())
+            size = filesystem.size(path)
+            if size is not None:
+                filesystem.check_readable(path)
+                return path, size
+        except HadoopError as error:
+            raise Refusal(error.message, error.remedy) from None
+        raise Refusal(f"{path} is no file in HDFS", "a folder of pictures is for `nodewise job submit --pool`")
 
     def check_room(self, wish: JobWish, files: int, at_work: Sequence[PooledJob]) -> None:
         """Whether the pool can have one more job, of so many files, and no other one has the same output."""

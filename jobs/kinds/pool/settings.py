@@ -32,7 +32,7 @@ class PoolSettings(Settings):
         None, help="Data name that tells which N nodes are best  [default: as YARN names them].", metavar="NAME"
     )
     idle: str = option(
-        "30m", help="How long without a job until it ends, as 90s, 30m or 2h; 0 for never.", metavar="TIME"
+        "30m", help="How long without a job or picture until it ends, as 90s, 30m or 2h; 0 for never.", metavar="TIME"
     )
     most_jobs: int = option(16, flag="--jobs", help="Most jobs that it works on at once.", least=1, most=200)
     name: str = ""

@@ -5,6 +5,8 @@
     /pool/job     OneJob   -> {"status", "said"} | Refusal
     /pool/kill    OneJob   -> {"was": the state that the job was in} | Refusal
     /pool/down    Down     -> {"jobs": how many are still at work}
+    /pool/infer   ?Picture -> {"row": what a job would store of it, "milliseconds" and more} | Refusal. The body has the
+                  bytes of the picture, and is empty for one that is in HDFS. It may be asked for again
 
 A Refusal is {"refused": a sentence, "remedy": what to do, "passes": whether the same call may succeed later}.
 """
@@ -12,14 +14,17 @@ A Refusal is {"refused": a sentence, "remedy": what to do, "passes": whether the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from jobs.application.calls import LARGEST_CALL
 
 SUBMIT, JOBS, JOB, KILL, DOWN = "/pool/submit", "/pool/jobs", "/pool/job", "/pool/kill", "/pool/down"
-USERS: Mapping[str, int] = dict.fromkeys((SUBMIT, JOBS, JOB, KILL, DOWN), LARGEST_CALL)
+INFER = "/pool/infer"
+LARGEST_PICTURE = 8 << 20
+"""Bytes of a picture that is not in HDFS."""
+USERS: Mapping[str, int] = {**dict.fromkeys((SUBMIT, JOBS, JOB, KILL, DOWN), LARGEST_CALL), INFER: LARGEST_PICTURE}
 """The calls of users, and the most bytes of a body of each."""
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0
 READY = "ready"
@@ -49,6 +54,17 @@ class JobWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Those of the kind of the pool's jobs that this job has of its own."""
         names = ("input", "output", "capability", "cold_start", "policy", "fallback", "steal")
         return {name: getattr(self, name) for name in names}
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A single picture: the query of a call. Either `path` says where it is in HDFS, or the body has its bytes.
+
+    Its row has it under this `name`, or under its path. `seconds` is how long the answer may take.
+    """
+
+    name: str = ""
+    path: str = ""
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 30.0
 
 
 class OneJob(msgspec.Struct, frozen=True):
