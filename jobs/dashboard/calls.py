@@ -58,6 +58,7 @@ SETTLED_SECONDS = 20.0
 """For what hardly changes: plans of one listing, decisions, reports."""
 LISTING_WAIT_SECONDS = 3.0
 LARGEST_NUMBER = 2**53
+INFER_SECONDS = 30
 
 
 class Calls:
@@ -179,6 +180,28 @@ class Calls:
         whole = self._briefly.get(("queue", place), LIST_SECONDS, lambda: look(manager, tasks, list_ended))
         return _answer(shown_to(self._values.viewer(), whole, tasks))
 
+    def infer(self, pool: str) -> ResponseReturnValue:
+        """Have a pool look at a picture."""
+        from jobs.dashboard.inference import Inference
+        from jobs.kinds.pool.client import Pool, Pools
+        from jobs.kinds.pool.wishes import Picture
+
+        name, path, content = request.args.get("name", ""), request.args.get("path", ""), request.get_data()
+        seconds = _whole_number("seconds", str(INFER_SECONDS))
+        if bool(path) == bool(content):
+            raise InvalidInput("either the body holds a picture, or path names one of HDFS", "path")
+        if not 1 <= seconds <= INFER_SECONDS:
+            raise InvalidInput(f"seconds is {seconds}: it must be from 1 to {INFER_SECONDS}", "seconds")
+        place = self._site.place()
+        eyes = self._eyes(place)
+        eyes.check_jobs()
+        wish, inference = Picture(name or path or "picture", path, seconds), self._once("inference", Inference)
+
+        def find() -> Pool:
+            return Pools(place.conf_dir, eyes.user or self._own_name(place), self._seen(place, eyes)).find(pool)
+
+        return _answer(inference.infer((place, eyes, pool), find, wish, content))
+
     def task_log(self, task_id: str) -> ResponseReturnValue:
         """Show a piece of a task's log."""
         from jobs.dashboard.tasks import record
@@ -288,10 +311,11 @@ class Calls:
         if eyes.user is None:
             return service
 
-        def own_name() -> str:
-            return self._briefly.get(("own name", place), SETTLED_SECONDS, lambda: name_of_home(service))
+        return SeenHdfs(service, eyes.user, self._open_paths, lambda: self._own_name(place))
 
-        return SeenHdfs(service, eyes.user, self._open_paths, own_name)
+    def _own_name(self, place: Place) -> str:
+        """The user that the service is to Hadoop."""
+        return self._briefly.get(("own name", place), SETTLED_SECONDS, lambda: name_of_home(self._hdfs(place)))
 
     def _yarn(self, place: Place, eyes: Eyes = SERVICE) -> RestYarn:
         from jobs.dashboard.sources.yarn import RestYarn

@@ -17,6 +17,7 @@ from jobs.dashboard.answers import (
     LogPiece,
     WholeJob,
 )
+from jobs.dashboard.inference import Inferred
 from jobs.dashboard.path_answers import ListingPath, ShownPath
 from jobs.dashboard.routes import ROUTES
 
@@ -25,7 +26,7 @@ _NO_JOB = {"description": "no job of nodewise has this id; where Hadoop has Kerb
 _NO_TASK = {"description": "no task of this user has this id"}
 _IN_PATH = {
     name: {"name": name, "in": "path", "required": True, "type": "string", "x-example": example}
-    for name, example in (("job_id", JOB), ("task_id", EXAMPLE_ID))
+    for name, example in (("job_id", JOB), ("task_id", EXAMPLE_ID), ("pool", "photos"))
 }
 
 
@@ -49,6 +50,12 @@ def _answer(description: str, record: Any) -> dict[str, Any]:
     return {"description": description, "schema": record}
 
 
+_PICTURE = {
+    "name": "picture",
+    "in": "body",
+    "description": "the bytes of a picture",
+    "schema": {"type": "string", "format": "binary"},
+}
 _NO_OUTPUT = {"description": "no such task, or it has left no output, or not this file"}
 _WRONG = {"description": "a parameter is missing or wrong"}
 
@@ -114,6 +121,23 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         "admins all.",
         on_200=_answer("the queues", ClusterQueues),
     ),
+    "infer": {
+        **_call(
+            "Have a pool look at a picture",
+            "The network of a pool that is up says what is on a single picture: its bytes are the body, or `path` says "
+            "where it is in HDFS. Pictures that come together are one batch. What is no picture has an answer with an "
+            "`error`. The pool is one of the service's own user; where Hadoop has Kerberos, one of the user whose "
+            "token is shown.",
+            _PICTURE,
+            _parameter("path", "of a picture in HDFS, in place of a body", "/data/images/cat.jpg"),
+            _parameter("name", "what the answer shall call it", "cat.jpg"),
+            _parameter("seconds", "within which the answer has to come, 1 to 30; 30 if left out", 30, "integer"),
+            on_200=_answer("what is on it", Inferred),
+            on_404={"description": "there is no such pool, or no such file in HDFS"},
+            on_422=_WRONG,
+        ),
+        "consumes": ["application/octet-stream"],
+    },
     "task_log": _call(
         "Read a task's log, piece by piece",
         "What its program printed, a second late at most. Ask again with `offset` as `next` says; lines come whole. "

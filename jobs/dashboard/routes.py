@@ -41,6 +41,7 @@ ROUTES = (
     BoardRoute("/jobs/<job_id>/logs", "logs"),
     BoardRoute("/jobs/<job_id>/decision", "decision"),
     BoardRoute("/queue", "queue", Role.USER),
+    BoardRoute("/pools/<pool>/infer", "infer", Role.USER, "POST"),
     BoardRoute("/tasks/<task_id>/log", "task_log", Role.USER),
     BoardRoute("/tasks/<task_id>/values", "task_values", Role.USER),
     BoardRoute("/tasks/<task_id>/decision", "task_decision", Role.USER),

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from infosvc.wire.records import Kind, Producer
+from infosvc.wire.records import Kind, Producer, Role
 from jobs.kinds.pool.client import Pools
 from jobs.kinds.pool.wishes import Picture
 from tests.cluster.many_pictures import load_pictures
@@ -275,6 +275,24 @@ def test_the_page_s_commands_ask_about_single_pictures(site: Site, pool: str, lo
         print(f"{line}\n{said}")
 
     assert json.loads(said)[0]["path"] == str(file)
+
+
+def test_the_page_s_calls_have_the_service_ask_about_single_pictures(
+    site: Site, cold: dict[str, Any], pool: str, local: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    file, names = local
+    token = tmp_path / "maria.token"
+    token.write_text(site.client().create_token("maria", Role.USER)[1])
+    page = block("infer-rest").replace("cat.jpg", str(file)).replace("/data/images/dog.jpg", names[1])
+    page = page.replace("maria.token", str(token)).replace("http://127.0.0.1:8400", site.url)
+
+    said = []
+    for line in page.splitlines():
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, timeout=120)
+        said.append(json.loads(done.stdout))
+
+    assert [one["error"] for one in said] == [None, None], said
+    assert [one["classes"][0]["class_id"] for one in said] == [cold[name][0] for name in names[:2]]
 
 
 def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, pool: str, many: str) -> None:

@@ -28,6 +28,8 @@ from nodewise.board import board_calls
 from tests.jobs.decisions import decide
 from tests.jobs.played import JOB, MASTER
 from tests.jobs.played_secure import NO_PROXY, SecureHadoop
+from tests.jobs.test_board_inference import ROW
+from tests.jobs.test_pool_client import Place as PooledHadoop
 
 ADMIN = "a-token-for-the-tests"
 UNKNOWN = "application_1700000000000_0009"
@@ -44,14 +46,17 @@ class Callers:
             self.tokens = {name: admin.create_token(name, role)[1] for name, role in roles.items()}
         self.tokens["admin"] = ADMIN
 
-    def ask(self, caller: str, path: str, by_cookie: bool = False) -> tuple[int, Any]:
-        """The status, and what is answered or the sentence of the refusal; "" calls without a token."""
+    def ask(self, caller: str, path: str, by_cookie: bool = False, body: bytes | None = None) -> tuple[int, Any]:
+        """The status, and what is answered or the sentence of the refusal; "" calls without a token.
+
+        With a body it is a POST.
+        """
         shown: dict[str, str] = {}
         if by_cookie:
             shown = {"Cookie": self._log_in(self.tokens[caller])}
         elif caller:
             shown = {"Authorization": f"Bearer {self.tokens[caller]}"}
-        request = urllib.request.Request(f"{self.url}/api/v1{path}", headers=shown)
+        request = urllib.request.Request(f"{self.url}/api/v1{path}", body, shown)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.loads(answer.read())
@@ -95,6 +100,23 @@ def callers(place: Callable[[bool], None], tmp_path: Path) -> Iterator[Callers]:
     yield Callers(server.url)
     server.stop()
     thread.join()
+
+
+def test_a_pool_looks_at_pictures_of_its_owner_alone(
+    callers: Callers, secure: SecureHadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = PooledHadoop(secure, tmp_path, monkeypatch, owner="alice")
+    pool.master.answers.append({"row": ROW})
+    try:
+        assert callers.ask("alice", "/pools/photos/infer", body=b"x")[1]["node_name"] == "alpha"
+        assert callers.ask("bob", "/pools/photos/infer", body=b"x") == (
+            404,
+            "there is no pool photos: bob has none: `nodewise pool up photos --engine ENGINE` starts it",
+        )
+        assert callers.ask("reader", "/pools/photos/infer", body=b"x")[0] == 403
+        assert len(pool.master.heard) == 1
+    finally:
+        pool.close()
 
 
 @pytest.mark.parametrize("by_cookie", [False, True], ids=["token", "session"])

@@ -59,17 +59,18 @@ class Answering(Hearing):
 class Place:
     """A cluster with one pool, called photos."""
 
-    def __init__(self, hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str = "me") -> None:
         self.hadoop, self.master = hadoop, Answering()
         self.listeners: list[Listener] = []
+        self.folder = FOLDER.replace("/me/", f"/{owner}/")
         settings = PoolSettings(name="photos", job=asdict(replace(SETTINGS, engine="onnx", model="alexnet")))
         self.spec = replace(SPEC, kind="pool", job_id=JOB, staging=FOLDER, token="t", settings=asdict(settings))
         hadoop.app |= {"applicationTags": "kind=pool,pool=photos"}
-        hadoop.stored[f"{FOLDER}/job.json"] = self.spec.to_bytes()
+        hadoop.stored[f"{self.folder}/job.json"] = self.spec.to_bytes()
         address = (f"http://{hadoop.address}",)
         monkeypatch.setattr(pool_client, "resourcemanager_addresses", lambda _: address)
         monkeypatch.setattr(pool_client, "namenode_addresses", lambda _: address)
-        self.pools = Pools(tmp_path, "me")
+        self.pools = Pools(tmp_path, owner)
         self.listen()
 
     def listen(self) -> Listener:
@@ -77,8 +78,12 @@ class Place:
         listener = Listener("127.0.0.1", self.spec.token)
         self.listeners.append(listener)
         listener.serve(self.master, lambda: NONE, lambda: "")
-        self.hadoop.stored[f"{FOLDER}/master.json"] = json.dumps({"address": listener.address}).encode()
+        self.hadoop.stored[f"{self.folder}/master.json"] = json.dumps({"address": listener.address}).encode()
         return listener
+
+    def close(self) -> None:
+        for listener in self.listeners:
+            listener.close()
 
 
 @pytest.fixture
@@ -86,8 +91,7 @@ def place(hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(pool_client, "PAUSE_SECONDS", 0.01)
     made = Place(hadoop, tmp_path, monkeypatch)
     yield made
-    for listener in made.listeners:
-        listener.close()
+    made.close()
 
 
 def test_a_pool_is_found_by_its_tag_and_is_given_a_job(place: Place) -> None:

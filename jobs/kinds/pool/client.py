@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -47,6 +47,8 @@ TYPE = "NODEWISE"
 AWAY_SECONDS = 60.0
 """How long the master of a pool may not answer: YARN starts another one meanwhile."""
 CALL_SECONDS, CONNECT_SECONDS = 90.0, 5.0
+LATE_SECONDS = 10.0
+"""How much later than it was asked to a master may answer."""
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.25, 4.0
 MOST_BYTES = 16 << 20
 
@@ -71,17 +73,29 @@ class Found:
     started_at: float
 
 
+class Files(Protocol):
+    """HDFS as a user sees it."""
+
+    def home(self) -> str: ...
+
+    def read(self, path: str) -> bytes: ...
+
+
 def pool_tag(name: str) -> str:
     """The tag by which YARN keeps the name of a pool; JobError for what can be no name."""
     return TAG + check_name(name)
 
 
 class Pools:
-    """The pools of a cluster, as `user` sees them. HadoopError when YARN or HDFS does not answer."""
+    """The pools of a cluster, as `user` sees them. HadoopError when YARN or HDFS does not answer.
 
-    def __init__(self, conf_dir: Path, user: str) -> None:
+    What the pools were told is read from `files`, if somebody else asks in the user's place.
+    """
+
+    def __init__(self, conf_dir: Path, user: str, files: Files | None = None) -> None:
         self._manager = ResourceManager(resourcemanager_addresses(conf_dir), user)
         self.filesystem = WebHdfs(namenode_addresses(conf_dir), user)
+        self._files = files or self.filesystem
         self.user = user
 
     def list(self) -> list[Found]:
@@ -101,7 +115,7 @@ class Pools:
         for found in self.list():
             if found.user == self.user:
                 if found.name == wanted:
-                    return Pool(found.application_id, self._manager, self.filesystem)
+                    return Pool(found.application_id, self._manager, self._files)
                 all_names.append(found.name)
         known = f"{self.user} has {', '.join(all_names)}" if all_names else f"{self.user} has none"
         raise NotNow(
@@ -116,16 +130,16 @@ class Pools:
             is_running = False
         if not is_running:
             raise Ended(f"the pool {application_id} has ended, and its jobs with it")
-        return Pool(application_id, self._manager, self.filesystem)
+        return Pool(application_id, self._manager, self._files)
 
 
 class Pool:
     """One pool of the user's own. JobError says why it does not do what it was asked for, and what to do."""
 
-    def __init__(self, application_id: str, manager: ResourceManager, filesystem: WebHdfs) -> None:
+    def __init__(self, application_id: str, manager: ResourceManager, files: Files) -> None:
         self.application_id = application_id
         self._manager = manager
-        self._filesystem = filesystem
+        self._files = files
         self._spec: JobSpec | None = None
         self._address = ""
 
@@ -163,8 +177,11 @@ class Pool:
         """Have it end once its jobs have, or kill these now; how many there are."""
         return int(self._call(DOWN, Down(now))["jobs"])
 
-    def infer(self, picture: Picture, content: bytes = b"") -> dict[str, Any]:
-        """The row of a single picture, whose bytes are given unless it has a path; any number of threads may ask."""
+    def infer(self, picture: Picture, content: bytes = b"", away_seconds: float | None = None) -> dict[str, Any]:
+        """The row of a single picture, whose bytes are given unless it has a path; any number of threads may ask.
+
+        NotNow when the master is away for so long, a minute if that is not said.
+        """
         if len(content) > LARGEST_PICTURE:
             raise JobError(
                 f"{picture.name} has {len(content):,} bytes, and {LARGEST_PICTURE:,} are sent to a pool",
@@ -173,18 +190,21 @@ class Pool:
         if not (picture.path or content):
             raise JobError(f"{picture.name} is empty", remedy="give a file that has a picture in it")
         query = urlencode(msgspec.to_builtins(picture), errors="replace")
-        return dict(self._call_with(f"{INFER}?{query}", content)["row"])
+        seconds = picture.seconds + LATE_SECONDS
+        return dict(self._call_with(f"{INFER}?{query}", content, seconds, away_seconds)["row"])
 
     def _call(self, path: str, body: Any, more_seconds: float = 0.0) -> dict[str, Any]:
         """An answer of its master to what is said in JSON."""
-        return self._call_with(path, msgspec.json.encode(body), more_seconds)
+        return self._call_with(path, msgspec.json.encode(body), CALL_SECONDS + more_seconds)
 
-    def _call_with(self, path: str, content: bytes, more_seconds: float = 0.0) -> dict[str, Any]:
-        """An answer of its master, whichever attempt that is; calls can be made again, and take 90 s or some more."""
-        give_up = time.monotonic() + AWAY_SECONDS
+    def _call_with(
+        self, path: str, content: bytes, seconds: float, away_seconds: float | None = None
+    ) -> dict[str, Any]:
+        """An answer of its master within so long, whichever attempt that is; calls can be made again."""
+        give_up = time.monotonic() + (AWAY_SECONDS if away_seconds is None else away_seconds)
         while True:
             try:
-                status, answer = self._post(path, content, CALL_SECONDS + more_seconds)
+                status, answer = self._post(path, content, seconds)
             except (OSError, HTTPException, NotKnown) as error:
                 status, answer = 503, {"error": str(error) or type(error).__name__}
             if status == 200:
@@ -227,7 +247,7 @@ class Pool:
 
     def _read(self, name: str) -> Any:
         """A file of the pool's folder."""
-        return json.loads(self._filesystem.read(f"{self._filesystem.home()}/.nodewise/{self.application_id}/{name}"))
+        return json.loads(self._files.read(f"{self._files.home()}/.nodewise/{self.application_id}/{name}"))
 
 
 def patiently(seconds: float, do: Callable[[], Any], say: Callable[[str], None]) -> Any:
