@@ -28,8 +28,9 @@ class InferenceOptions(Settings):
     )
     model: str | None = option(
         None,
-        help=f"Network: {', '.join(names_of('onnx'))}, or a file (ONNX, or a Gluon symbol)  [default: {USUAL}].",
-        metavar="NAME|FILE",
+        help=f"Network: {', '.join(names_of('onnx'))}, a file (ONNX, or a Gluon symbol), or task:ID[/PATH] for what a "
+        f"task left  [default: {USUAL}].",
+        metavar="NAME|FILE|task:ID",
     )
     batch: int = option(32, help="Images per inference.", least=1, most=1024)
     weights: str | None = option(

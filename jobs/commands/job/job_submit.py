@@ -12,6 +12,7 @@ from jobs.commands.job import attend, pooled
 from jobs.commands.job.reports import show_reports
 from jobs.commands.options import console, hadoop_options, progress_console, session, show, take_hadoop
 from jobs.commands.request_options import request, request_options
+from jobs.commands.task_model import fetch_model
 from jobs.kinds.classify import request as classify
 from jobs.kinds.pool.wishes import LEAST_WEIGHT, MOST_WEIGHT
 from jobs.reports import pages
@@ -52,6 +53,8 @@ def submit(
           --policy algorithm1 --capability perf_cpu --wait
     """
     hadoop = take_hadoop(options)
+    keep = click.get_current_context().with_resource
+    options["model"] = fetch_model(options["model"], lambda: options["service"].client(home), keep)
     asked = request(home, options)
     if pool is not None:
         given = {**options, "cold_start": asked.settings.cold_start}

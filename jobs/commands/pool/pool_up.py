@@ -15,6 +15,7 @@ from jobs.commands.made_options import collect, made_options
 from jobs.commands.options import hadoop_options, progress_console, session, show, take_hadoop
 from jobs.commands.request_options import access
 from jobs.commands.service_options import service_options
+from jobs.commands.task_model import fetch_model
 from jobs.errors import JobError
 from jobs.kinds.classify import request as classify
 from jobs.kinds.classify.settings import ClassifySettings
@@ -48,6 +49,8 @@ def up(home: Path, /, name: str, wait: bool, as_json: bool, **options: Any) -> N
       nodewise pool up photos --engine onnx --model photos.onnx --vcores 2 --idle 2h --wait
     """
     hadoop, ready = take_hadoop(options), list[str]()
+    keep = click.get_current_context().with_resource
+    options["model"] = fetch_model(options["model"], lambda: options["service"].client(home), keep)
     settings = collect(PoolSettings, options, name=check_name(name))
     job = collect(ClassifySettings, options, input="/", output="/", capability="")
     settings.check()
