@@ -23,7 +23,7 @@ from jobs.engines.network import choose
 from jobs.errors import JobError
 from jobs.kinds.classify.request import KIND
 from jobs.kinds.pool import client as pool_client
-from jobs.kinds.pool.client import NotNow, Pools, patiently
+from jobs.kinds.pool.client import Ended, NotNow, Pools, patiently
 from jobs.kinds.pool.request import check_files, check_fits, order
 from jobs.kinds.pool.settings import PoolSettings, check_name
 from jobs.kinds.pool.wishes import LARGEST_PICTURE, USERS, JobWish, Picture, Refusal
@@ -207,6 +207,40 @@ def test_a_master_that_is_lost_with_its_pool_is_told_from_one_that_comes_back(pl
     place.hadoop.app |= {"state": "KILLED"}
 
     with pytest.raises(NotNow, match=f"the pool {JOB} has ended"):
+        pool.jobs()
+
+
+def test_who_gave_up_on_a_master_that_was_lost_finds_the_next_one_with_his_next_call(place: Place) -> None:
+    pool, picture = place.pools.find("photos"), Picture(name="cat.jpg")
+    place.master.answers += [{"row": {"path": "1"}}, {"row": {"path": "2"}}]
+    assert pool.infer(picture, b"x", away_seconds=0.0) == {"path": "1"}
+    place.listeners[0].close()
+    with pytest.raises(NotNow, match="does not answer"):
+        pool.infer(picture, b"x", away_seconds=0.0)
+    place.listen()
+
+    assert pool.infer(picture, b"x", away_seconds=0.0) == {"path": "2"}
+
+
+def test_a_stranger_who_listens_where_the_master_did_is_not_taken_for_it(place: Place) -> None:
+    pool = place.pools.find("photos")
+    place.master.answers += [{"jobs": []}, {"jobs": [{"job_id": "x"}]}]
+    assert pool.jobs() == []
+    stranger = Listener("127.0.0.1", "another token")
+    place.listeners.append(stranger)
+    pool._address = stranger.address
+
+    assert pool.jobs() == [{"job_id": "x"}]
+
+
+def test_a_pool_that_yarn_has_forgotten_has_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = place.pools.find("photos")
+    place.master.answers.append({"jobs": []})
+    assert pool.jobs() == []
+    place.listeners[0].close()
+    monkeypatch.setattr(place.hadoop, "yarn", lambda *_: None)
+
+    with pytest.raises(Ended, match=f"the pool {JOB} has ended"):
         pool.jobs()
 
 

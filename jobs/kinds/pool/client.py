@@ -124,11 +124,7 @@ class Pools:
 
     def of(self, application_id: str) -> Pool:
         """The pool that is this application, if it goes on; Ended when it has ended, or YARN does not know it."""
-        try:
-            is_running = self._manager.is_running(application_id)
-        except NotKnown:
-            is_running = False
-        if not is_running:
+        if not _is_running(self._manager, application_id):
             raise Ended(f"the pool {application_id} has ended, and its jobs with it")
         return Pool(application_id, self._manager, self._files)
 
@@ -209,10 +205,11 @@ class Pool:
                 status, answer = 503, {"error": str(error) or type(error).__name__}
             if status == 200:
                 return _checked(answer)
-            if status != 503:
+            if status not in (401, 503):  # 401 is of a stranger who listens where an earlier attempt of it did
                 called = path.partition("?")[0]
                 raise JobError(f"the pool's master refused {called}: {answer.get('error', status)}")
-            if not self._manager.is_running(self.application_id):
+            self._address = ""  # also for the next call, if this one gives up
+            if not _is_running(self._manager, self.application_id):
                 raise Ended(f"the pool {self.application_id} has ended")
             if time.monotonic() > give_up:
                 raise NotNow(
@@ -220,16 +217,16 @@ class Pool:
                     remedy=f"`nodewise job status {self.application_id}` tells what it does, `nodewise job kill "
                     f"{self.application_id}` ends it",
                 )
-            self._address = ""
             time.sleep(PAUSE_SECONDS)
 
     def _post(self, path: str, content: bytes, seconds: float) -> tuple[int, dict[str, Any]]:
         token = self.spec.token
-        if not self._address:
-            self._address = self._find_address()
-        parts = urlsplit(self._address)
+        address = self._address = self._address or self._find_address()
+        parts = urlsplit(address)
         connection = new_connection(str(parts.hostname), parts.port, CONNECT_SECONDS)
         try:
+            connection.connect()
+            connection.sock.settimeout(seconds)  # a picture may take longer to be sent
             connection.request("POST", path, content, {"Authorization": f"Bearer {token}"})
             answer = answer_by(connection, time.monotonic() + seconds)
             found = json.loads(read_whole(answer, MOST_BYTES) or b"{}")
@@ -264,6 +261,14 @@ def patiently(seconds: float, do: Callable[[], Any], say: Callable[[str], None])
                 say(f"waits: {said}")
             time.sleep(min(pause, max(0.0, until - time.monotonic())))
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)  # each try asks YARN, HDFS and the pool
+
+
+def _is_running(manager: ResourceManager, application_id: str) -> bool:
+    """Whether YARN knows an application that has not ended."""
+    try:
+        return manager.is_running(application_id)
+    except NotKnown:
+        return False
 
 
 def _parse(row: Mapping[str, Any]) -> Found | None:
