@@ -390,7 +390,7 @@ def test_a_pool_that_nobody_needs_ends_and_a_job_may_wait_for_one(site: Site, po
     assert 1 <= len(report["nodes"]) <= 2
     until(lambda: state(site, found) == ("FINISHED", "SUCCEEDED"))
     ended = next(one for one in applications(site.cluster) if one["id"] == found)
-    assert "it had no job for 20s" in ended["diagnostics"]
+    assert "it had no job or picture for 20s" in ended["diagnostics"]
 
 
 def test_the_page_s_commands_make_a_pool_use_it_and_end_it(site: Site, pool: str) -> None:

@@ -89,7 +89,7 @@ def test_the_state_of_a_worker_is_a_word_of_pools(node: NodeStatus, word: str) -
         (
             {},
             "photos (a1): onnx, alexnet, batch 8, 1 vcore a worker, on all nodes, queue q, "
-            "ends after 30m without a job",
+            "ends after 30m without a job or picture",
         ),
         ({"most_nodes": 4, "best_by": "perf"}, "on 4 nodes at most, the best by perf, queue q"),
         ({"model": "0123456789ab", "model_file": "net.onnx"}, "onnx, net.onnx (0123456789ab), batch 8"),

@@ -102,7 +102,7 @@ def test_a_pool_without_a_job_ends_after_its_time_and_says_so() -> None:
     scene.pool.tick()
 
     assert scene.pool.progress().is_done
-    assert scene.pool.finish().message == "the pool photos has done 0 jobs: it had no job for 30m"
+    assert scene.pool.finish().message == "the pool photos has done 0 jobs: it had no job or picture for 30m"
 
 
 def test_a_pool_that_never_ends_by_itself_ends_when_its_owner_says_so_and_takes_no_job_then() -> None:

@@ -61,7 +61,7 @@ def _about(name: str, pool: Pool) -> dict[str, Any]:
 
 
 def _heading(about: Mapping[str, Any]) -> str:
-    idle = f"ends after {about['idle']} without a job" if about["idle_seconds"] else "never ends by itself"
+    idle = f"ends after {about['idle']} without a job or picture" if about["idle_seconds"] else "never ends by itself"
     model = f"{about['model_file']} ({about['model']})" if about["model_file"] else about["model"]
     nodes = f"{count_text(about['most_nodes'], 'nodes')} at most" if about["most_nodes"] else "all nodes"
     best = f", the best by {about['best_by']}" if about["best_by"] else ""

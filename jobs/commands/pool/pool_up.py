@@ -40,7 +40,7 @@ LATE_SECONDS = 30.0
 def up(home: Path, /, name: str, wait: bool, as_json: bool, **options: Any) -> None:
     """Start a pool: a worker on each node, with its network loaded, which does jobs one after another or at once.
 
-    It gives its nodes back when it had no job for --idle, and at once those that YARN wants for other queues.
+    It gives its nodes back when it had no job or picture for --idle, at once those that YARN wants for other queues.
 
     Without --master-memory, its application master has 1 GB, which is enough for jobs with 384,000 files together.
 

@@ -61,7 +61,7 @@ TAKEN, KILLED, ENDED = "taken", "killed", "ended"
 MOST_NODES = 100_000
 MOST_KEPT = 100
 """Jobs that have ended of which the pool itself still tells."""
-IDLE, WANTED = "it had no job for {}", "it was ended by its owner"
+IDLE, WANTED = "it had no job or picture for {}", "it was ended by its owner"
 
 
 class Pool(Coordinator):

@@ -61,7 +61,7 @@ class PoolSettings(Settings):
 
     @property
     def idle_seconds(self) -> float | None:
-        """After how long without a job it ends, None for never; JobError where that is no time."""
+        """After how long without a job or picture it ends, None for never; JobError where that is no time."""
         found = re.fullmatch(r"(\d{1,9})([smhd]?)", self.idle, re.ASCII)
         if found is None:
             raise JobError(f"--idle is {self.idle!r}", remedy="give a time such as 90s, 30m or 2h, or 0 for never")
