@@ -309,6 +309,21 @@ def test_a_picture_waits_for_a_faster_worker_that_is_busy_but_not_for_long(
     assert scene.commit(B, *scene.lease(B)) == "accepted"
 
 
+def test_pictures_of_an_answer_that_was_lost_are_given_again_also_while_a_faster_worker_is_waited_for(
+    asking: Asking,
+) -> None:
+    scene = asking.scene
+    learn(scene, alpha=30.0, beta=0.01)
+    scene.take(B)
+    asking.ask("a")
+    lease, names = scene.lease(A)
+    scene.pace.give(B, "0:2", 1, scene.now)
+    asking.ask("b")
+
+    assert scene.lease(A) == (lease, names)
+    assert "wait" in scene.take(A, [lease]), "b is for the other worker"
+
+
 def test_a_row_that_is_too_large_to_be_answered_is_an_error(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures_module, "LARGEST_ANSWER", 10)
     (asked,) = asking.ask("a")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -121,6 +121,11 @@ class Pictures:
         with self._lock:
             first = next(iter(self._waiting.values()), None)
             return min(len(self._waiting), self.most), time.monotonic() - first.came if first else 0.0
+
+    def has_untold(self, node: str, holding: Collection[str]) -> bool:
+        """Whether a worker has leases beside these, of which it does not know yet."""
+        with self._lock:
+            return any(lease.node == node and name not in holding for name, lease in self._leases.items())
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """Answer a worker, as each job does."""

@@ -230,9 +230,10 @@ class Workers:
             return {"done": True}
         waits = [min(max(SHORTEST_WAIT, len(self._containers) / ASKS_PER_SECOND), LONGEST_WAIT)]
         for work in self._in_turn(call.node_name):
-            if work is self._pictures and not self._is_first(call.node_name):
+            holding = held.get(work.name, [])
+            if work is self._pictures and not self._is_to_have_pictures(call.node_name, holding):
                 continue
-            asked = Take(call.node_name, call.container_id, held.get(work.name, []))
+            asked = Take(call.node_name, call.container_id, holding)
             answer = work.hear("/take", Request("", msgspec.json.encode(asked))) or {}
             if "lease" in answer:
                 lease = {**answer["lease"], "lease": f"{work.name}{APART}{answer['lease']['lease']}"}
@@ -242,6 +243,10 @@ class Workers:
             self._rest(work)
             waits.append(float(answer.get("wait", LONGEST_WAIT)))
         return {"wait": min(waits)}
+
+    def _is_to_have_pictures(self, node: str, holding: Sequence[str]) -> bool:
+        """Whether it is a worker's turn to have pictures, or it was given some in an answer that was lost."""
+        return self._pictures.has_untold(node, holding) or self._is_first(node)
 
     def _is_first(self, node: str) -> bool:
         """Whether no other worker that may get the pictures that wait would be done with them before this one."""
