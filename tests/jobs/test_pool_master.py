@@ -209,6 +209,27 @@ def test_a_picture_has_the_row_that_the_worker_of_a_node_made_and_keeps_the_pool
     assert not [record for record in scene.paper.records if record.kind != SEATS], "nothing is kept of it"
 
 
+def test_a_picture_waits_again_when_its_worker_has_been_silent_for_longer_than_a_lease_lasts() -> None:
+    scene = Scene()
+    make_ready(scene)
+    worker = {"node_name": "a", "container_id": "c1"}
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(infer, scene, name="cat.jpg")
+        end = time.monotonic() + 60
+        while not scene.pool._pictures.in_hand and time.monotonic() < end:
+            time.sleep(0.01)
+        late = scene.post("/take", **worker, holding=[])["lease"]["lease"]
+        scene.now += SETTINGS.lease_seconds + 1
+        scene.pool.tick()
+
+        assert scene.post("/heartbeat", **worker)["holding"] == []
+        lease = scene.post("/take", **worker, holding=[late])["lease"]
+        (name,) = (item[3] for group in lease["groups"] for item in group["items"])
+        told = {**worker, "lease": lease["lease"], "seconds": 0.25, "bytes_read": 9}
+        scene.pool.hear("/commit", Request(urlencode(told), rows("a", [name])))
+        assert asked.result(60)["row"]["error"] is None
+
+
 def test_a_picture_is_refused_without_a_worker_and_when_the_pool_goes_down() -> None:
     scene = Scene()
     scene.role("a")

@@ -237,6 +237,46 @@ def test_a_worker_that_is_taken_away_makes_no_suspects_and_what_it_had_goes_firs
     assert [one.result(LONG)["path"] for one in asked] == ["a", "b", "c"]
 
 
+def test_what_a_silent_worker_has_goes_to_another_one_and_its_rows_come_too_late(asking: Asking) -> None:
+    scene, asked = asking.scene, asking.ask("a")
+    lease, names = scene.lease(A)
+    scene.now += 9
+    scene.workers.give_back(10.0)
+    assert "wait" in scene.take(B)
+    scene.now += 2
+    scene.workers.give_back(10.0)
+
+    other, same = scene.lease(B)
+
+    assert same == names
+    assert scene.commit(A, lease, names) == "unknown"
+    assert scene.commit(B, other, names) == "accepted"
+    assert asked[0].result(LONG)["node_name"] == B
+
+
+def test_a_picture_that_ends_a_worker_that_had_been_silent_is_blamed_and_holds_up_no_other(asking: Asking) -> None:
+    scene, asked = asking.scene, asking.ask("deadly.jpg")
+    scene.lease(A)
+    asking.end(A, 1, KILLED)
+    for node, number in ((A, 2), (B, 2)):
+        scene.start(node, number)
+        lease = scene.take(node, number=number)["lease"]
+        name = Task.from_json(lease).groups[0].items[0].name
+        scene.post("/working", node, number, lease=lease["lease"], group=[name])
+        if node == A:
+            asking.end(node, number, KILLED)
+    scene.now += 11
+    scene.workers.give_back(10.0)
+    asked += asking.ask("fine.jpg")
+
+    assert asking.end(B, 2, KILLED) is Then.EXPECTED
+
+    assert "SIGKILL" in asked[0].result(LONG)["error"]
+    scene.start(A, 1)
+    assert scene.commit(A, *scene.lease(A)) == "accepted"
+    assert asked[1].result(LONG)["error"] is None
+
+
 def test_pictures_and_jobs_share_a_worker_and_neither_starves(asking: Asking) -> None:
     scene = asking.scene
     job = scene.add(1, [A], 200)

@@ -144,8 +144,9 @@ class Pool(Coordinator):
             return Refusal(sentence_of(error)).to_json()
 
     def tick(self) -> None:
-        """See what has become of the jobs, and end when nobody has needed the pool for long."""
+        """See what has become of jobs and workers, and end when nobody has needed the pool for long."""
         self._lives.look()
+        self._workers.give_back(self._sample.settings.lease_seconds)
         if self._broken:
             raise self._broken
         idle, now = self._settings.idle_seconds, self._attempt.clock()

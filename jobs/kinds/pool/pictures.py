@@ -156,6 +156,11 @@ class Pictures:
         with self._lock:
             return self._blame.pop_excused()
 
+    def give_back(self, node: str) -> None:
+        """What the worker of a node has waits again, as it has not been heard for long; its rows come too late then."""
+        with self._lock:
+            self._take_back(node)
+
     def is_suspect(self, container: Container) -> bool:
         """Whether a worker looks at pictures that are suspected of ending workers."""
         with self._lock:
@@ -272,17 +277,21 @@ class Pictures:
         return lease if lease and lease.container_id == caller.container_id else None
 
     def _lose(self, node: str) -> None:
-        """No worker of a node has anything any more; the lock is held."""
+        """No worker of a node has anything any more, nor gets anything; the lock is held."""
+        self._take_back(node)
+        self._blame.forget_container(node)
+        self.nodes -= {node}
+
+    def _take_back(self, node: str) -> None:
+        """What a node has waits again, before all others, and what is convicted has its row; the lock is held."""
         back: dict[str, _Asked] = {}
         for name in [name for name, lease in self._leases.items() if lease.node == node]:
             back |= {one: asked for one, asked in self._leases.pop(name).asked.items() if one in self._asked}
-        for name, why in self._blame.convictions(back).items():
-            back.pop(name).answer({"node_name": node, "error": why})
         for asked in back.values():
             asked.node = ""
         self._waiting = {**back, **self._waiting}
-        self._blame.forget_container(node)
-        self.nodes -= {node}
+        for name, why in self._blame.convictions(self._waiting).items():
+            self._waiting.pop(name).answer({"node_name": node, "error": why})
 
 
 def _row(table: pa.Table) -> dict[str, Any]:

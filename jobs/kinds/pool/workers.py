@@ -178,6 +178,16 @@ class Workers:
             found, self._excused = self._excused, []
         return found
 
+    def give_back(self, seconds: float) -> None:
+        """Single pictures of workers that have been silent for so long go to others, as leases of jobs do."""
+        with self._lock:
+            now = self._clock()
+            silent = [node for node, heard in self._heard.items() if now - heard > seconds]
+            for node in silent:
+                self._pace.forget(node)
+        for node in silent:
+            self._pictures.give_back(node)
+
     def last_heard(self, seat: Seat) -> float:
         """When the worker of a node last said anything."""
         return self._heard.get(seat.node_name, -math.inf)
