@@ -56,6 +56,21 @@ def test_every_command_calls_the_application_of_a_pool_alike(place: Place, tmp_p
     assert {node["node_name"]: node["worker"] for node in shown["nodes"]} == {"alpha": "loading"}
 
 
+def test_pictures_that_have_rows_are_shown_although_another_cannot_be_read(place: Place, tmp_path: Path) -> None:
+    best = [{"class_id": 3, "class_name": "cat", "score": 0.75}]
+    row = {"path": "cat.jpg", "top5": best, "error": None, "node_name": "alpha", "milliseconds": 3.2}
+    place.master.answers.append({"row": row})
+    (tmp_path / "cat.jpg").write_bytes(b"bytes")
+    pictures = [str(tmp_path / name) for name in ("gone.jpg", "cat.jpg")]
+    words = ("--pool", "photos", "--json", "--hadoop-conf", str(tmp_path), "--user", "me")
+
+    done = nodewise("--home", str(tmp_path), "infer", *pictures, *words)
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == [row]
+    assert "cannot be read: No such file or directory" in " ".join(done.stderr.split())
+
+
 def test_a_pool_whose_master_is_not_up_says_so_and_what_to_do(place: Place, tmp_path: Path) -> None:
     del place.hadoop.stored[f"{FOLDER}/master.json"]
 

@@ -43,7 +43,7 @@ def infer(
 ) -> None:
     """Ask a pool of your own about single pictures: files of this machine, or hdfs:// paths.
 
-    It exits with 1 when one of them could not be looked at.
+    It exits with 1 when one of them could not be looked at, and shows what it knows of the others.
 
     \b
     Example:
@@ -53,11 +53,23 @@ def infer(
     pool = Pools(where.conf_dir, where.user).find(pool_name)
     _ = pool.spec  # read once, before many ask
     with ThreadPoolExecutor(min(AT_ONCE, len(pictures))) as threads:
-        found = list(threads.map(partial(_ask, pool, timeout), pictures))
-    rows = [{**row, "top5": row["top5"][:top]} if row.get("top5") else row for row in found]
-    show(as_json, rows, _table(rows))
+        found = list(threads.map(partial(_try, pool, timeout), pictures))
+    asked = [one for one in found if not isinstance(one, JobError)]
+    rows = [{**row, "top5": row["top5"][:top]} if row.get("top5") else row for row in asked]
+    if rows:
+        show(as_json, rows, _table(rows))
+    if refused := [one for one in found if isinstance(one, JobError)]:
+        raise refused[0]
     if any(row["error"] for row in rows):
         click.get_current_context().exit(1)
+
+
+def _try(pool: Pool, seconds: float, picture: str) -> dict[str, Any] | JobError:
+    """The row of one picture, or why it has none."""
+    try:
+        return _ask(pool, seconds, picture)
+    except JobError as error:
+        return error
 
 
 def _ask(pool: Pool, seconds: float, picture: str) -> dict[str, Any]:
