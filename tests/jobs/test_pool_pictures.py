@@ -277,6 +277,26 @@ def test_a_picture_that_ends_a_worker_that_had_been_silent_is_blamed_and_holds_u
     assert asked[1].result(LONG)["error"] is None
 
 
+@pytest.mark.parametrize("path", ["/working", "/died"])
+def test_a_worker_that_was_silent_over_a_suspect_and_got_through_it_is_not_thought_to_be_at_it_for_ever(
+    asking: Asking, path: str
+) -> None:
+    scene, _ = asking.scene, asking.ask("deadly.jpg")
+    scene.lease(A)
+    asking.end(A, 1, KILLED)
+    scene.start(A, 2)
+    lease = scene.take(A, number=2)["lease"]
+    name = Task.from_json(lease).groups[0].items[0].name
+    scene.post("/working", A, 2, lease=lease["lease"], group=[name])
+    scene.now += 11
+    scene.workers.give_back(10.0)
+
+    body: dict[str, Any] = {"group": []} if path == "/working" else {"group": [name], "reason": "SIGSEGV"}
+    scene.post(path, A, 2, lease=lease["lease"], **body)
+
+    assert asking.end(A, 2, KILLED) is Then.AGAIN
+
+
 def test_pictures_and_jobs_share_a_worker_and_neither_starves(asking: Asking) -> None:
     scene = asking.scene
     job = scene.add(1, [A], 200)

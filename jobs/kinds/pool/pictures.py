@@ -258,6 +258,8 @@ class Pictures:
         with self._lock:
             if lease := self._find(call.lease, call):
                 self._blame.announce(call.node_name, [name for name in call.group if name in lease.asked])
+            elif not call.group:
+                self._end_announced(call)
 
     def _note_death(self, request: Request) -> Mapping[str, Any]:
         call = decode_body(request.body, Died)
@@ -265,6 +267,7 @@ class Pictures:
             lease = self._find(call.lease, call)
             items = lease.items(call.group) if lease else []
             if not items:
+                self._end_announced(call)
                 return {"groups": [], "convicted": {}}
             names = [item.name for item in items]
             self._blame.note_process_death(call.node_name, names, call.reason)
@@ -275,6 +278,11 @@ class Pictures:
         """A lease of this container; the lock is held."""
         lease = self._leases.get(name)
         return lease if lease and lease.container_id == caller.container_id else None
+
+    def _end_announced(self, caller: Caller) -> None:
+        """A worker is done with what it announced, although the lease was given to others; the lock is held."""
+        if self._blame.container(caller.node_name) == caller.container_id:
+            self._blame.announce(caller.node_name, ())
 
     def _lose(self, node: str) -> None:
         """No worker of a node has anything any more, nor gets anything; the lock is held."""
