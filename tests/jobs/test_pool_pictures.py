@@ -146,6 +146,22 @@ def test_who_asks_a_full_pool_is_refused_at_once(
     assert asking.scene.commit(A, *asking.scene.lease(A)) == "accepted"
 
 
+def test_pictures_that_workers_have_fill_a_pool_also_when_nobody_waits_for_them_any_more(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures_module, "MOST_BYTES", 2)
+    asking.ask("a", "b")
+    lease, names = asking.scene.lease(A)
+    asking.leave()
+    until(lambda: asking.scene.pictures.in_hand == 0)
+
+    with pytest.raises(Refusal, match="the pool photos is full: it has 2 single pictures in hand"):
+        asking.scene.pictures.ask(Picture(name="c"), b"c", 1, lambda: None)
+    asking.scene.commit(A, lease, names)
+
+    asking.ask("c")
+
+
 def test_who_gets_no_row_in_time_hears_why_and_is_forgotten(asking: Asking) -> None:
     scene, wish = asking.scene, Picture(name="slow", seconds=0.1)
     with pytest.raises(Refusal, match=r"the pool photos has no row of slow after 0\.1 s: no worker was free for it"):

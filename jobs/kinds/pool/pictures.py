@@ -28,7 +28,8 @@ from jobs.kinds.pool.wishes import Picture, Refusal
 from locality.leases import Answer
 
 MOST_PICTURES, MOST_BYTES = 256, 64 << 20
-"""In hand at once, waiting and with workers; the bytes are of those that are in no file of HDFS."""
+"""In hand at once, waiting and with workers, also if nobody waits for them any more; the bytes are of those that are in
+no file of HDFS."""
 LEASE_BYTES = 16 << 20
 """Of pictures that travel together, unless a single one has more."""
 LARGEST_ANSWER = 1 << 20
@@ -171,10 +172,12 @@ class Pictures:
 
     def _add(self, wish: Picture, content: bytes | None, length: int) -> _Asked:
         with self._lock:
-            size = sum(len(one.item.content or b"") for one in self._asked.values()) + len(content or b"")
-            if len(self._asked) >= MOST_PICTURES or size > MOST_BYTES:
+            leased = {name: one for lease in self._leases.values() for name, one in lease.asked.items()}
+            held = leased | self._asked
+            size = sum(len(one.item.content or b"") for one in held.values()) + len(content or b"")
+            if len(held) >= MOST_PICTURES or size > MOST_BYTES:
                 raise Refusal(
-                    f"the pool {self._pool_name} is full: it has {len(self._asked)} single pictures in hand",
+                    f"the pool {self._pool_name} is full: it has {len(held)} single pictures in hand",
                     "ask again a moment later; many pictures at once are for `nodewise job submit --pool`",
                     True,
                 )
