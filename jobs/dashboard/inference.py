@@ -26,7 +26,9 @@ class RankedClass:
 
     class_id: int = field(metadata=describe("its number", example=281))
     class_name: str = field(metadata=describe("its label, or its number in words", example="tabby"))
-    score: float = field(metadata=describe("probability, 0 to 1", example=0.71))
+    score: float | None = field(
+        metadata=describe("probability, 0 to 1; null where the network gave no number", example=0.71)
+    )
 
 
 @dataclass(frozen=True)
@@ -98,16 +100,22 @@ class Inference:
 
 def make_answer(row: Mapping[str, Any]) -> Inferred:
     """A row as a pool's master tells it."""
-    classes = tuple(RankedClass(**one) for one in row.get("top5") or ())
+    best = row.get("top5") or ()
+    classes = tuple(RankedClass(one["class_id"], one["class_name"], _number(one["score"])) for one in best)
     lists = {name: one for name, one in row.items() if isinstance(one, list) and name != "top5"}
     return Inferred(
         path=row["path"],
         error=row["error"],
         classes=classes,
-        outputs={name: tuple(one if math.isfinite(one) else None for one in found) for name, found in lists.items()},
+        outputs={name: tuple(map(_number, found)) for name, found in lists.items()},
         node_name=row["node_name"],
         engine=row.get("engine", ""),
         together=row.get("together", 1),
         milliseconds=row["milliseconds"],
         work_milliseconds=row.get("work_milliseconds", 0.0),
     )
+
+
+def _number(said: float) -> float | None:
+    """A number as JSON has it; None for what it has not."""
+    return said if math.isfinite(said) else None

@@ -94,6 +94,8 @@ def test_numbers_of_other_networks_are_answered_and_what_json_has_no_number_for_
 
     assert answer.outputs == {"features": (1.5, None, None), "boxes": ()}
     assert answer.classes == ()
+    broken = make_answer(ROW | {"top5": [{"class_id": 0, "class_name": "cat", "score": math.nan}]})
+    assert [one.score for one in broken.classes] == [None]
 
 
 @pytest.mark.parametrize(
