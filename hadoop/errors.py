@@ -11,6 +11,10 @@ class UnknownApplication(HadoopError):
     """YARN answers that it does not know an application, or not any more."""
 
 
+class Denied(HadoopError):
+    """HDFS or YARN does not let this user do that."""
+
+
 class GivenUp(HadoopError):
     """YARN has given up this attempt at an application, so what it does is in vain."""
 

@@ -19,15 +19,16 @@ from hadoop.client import class_archives
 from hadoop.client.jars import check_jars
 from hadoop.client.jre import OPENS, find_java
 from hadoop.client.kerberos import login
-from hadoop.errors import HadoopError
+from hadoop.errors import Denied, HadoopError
 from hadoop.rest import site_files
 
+ACCESS_DENIED = "org.apache.hadoop.security.AccessControlException"
 _ARCHIVE_SECONDS = 30.0
 """How long a process waits for its archive: it stands still, and has nothing else to do."""
 _SUPPORT = Path(jpype.__file__).resolve().parents[1] / "org.jpype.jar"
 """What JPype puts behind all jars."""
 _ARCHIVE = f"client-{hashlib.sha256(str(_SUPPORT).encode()).hexdigest()[:8]}"
-"""Of the classes that processes of this Python load, commands and application masters alike."""
+"""Of the classes that processes of this Python load, commands and application masters alike, without Kerberos."""
 
 _ANSWER_KEY, _ANSWER_MS = "ipc.client.rpc-timeout.ms", 20_000
 """How long one of two masters may take for an answer, which our own clusters' site files say of all who call, too."""
@@ -90,7 +91,7 @@ def _start(home: HadoopHome, heap_mb: int, notes_classes: bool, identity: list[s
     jars = _jars(home)
     # For other paths JPype has a way of its own, which knows no archives.
     is_plain = all(str(path).isascii() for path in (home.conf_dir, *jars))
-    archive = class_archives.options(_ARCHIVE, program, jars, notes_classes) if is_plain else []
+    archive = class_archives.options(_archive_kind(home), program, jars, notes_classes) if is_plain else []
     with _java_that_starts(program):
         jpype.startJVM(
             str(program.parents[1] / "lib" / "server" / "libjvm.so"),
@@ -107,6 +108,14 @@ def _start(home: HadoopHome, heap_mb: int, notes_classes: bool, identity: list[s
     _keep_signals()
     # The daemons' log settings write to the console, where the command shows progress.
     jpype.JClass("org.apache.log4j.Logger").getRootLogger().setLevel(jpype.JClass("org.apache.log4j.Level").FATAL)
+
+
+def _archive_kind(home: HadoopHome) -> str:
+    """Log-in and encryption load many classes of their own."""
+    if not site_files.has_kerberos(home.conf_dir):
+        return _ARCHIVE
+    protections = site_files.Settings(home.conf_dir, site_files.CORE).names("hadoop.rpc.protection")
+    return f"{_ARCHIVE}-with-{'privacy' if 'privacy' in protections else 'kerberos'}"
 
 
 def archive_classes() -> None:
@@ -193,10 +202,11 @@ def has_two_namenodes(conf: Any) -> bool:
 def java_errors(doing: str, remedy: str) -> Iterator[None]:
     """Turn whatever Java throws inside into a HadoopError: what failed, Java's first line, the remedy.
 
-    Where Kerberos is the cause, its own remedy is told.
+    What the user may not do is Denied. Where Kerberos is the cause, its own remedy is told.
     """
     try:
         yield
     except jpype.JException as error:
         message = (str(error.getMessage() or error.getClass().getName())).strip().split("\n")[0]
-        raise HadoopError(f"{doing} failed: {message} ({login.find_remedy(error) or remedy})") from error
+        kind = Denied if str(error.getClass().getName()) == ACCESS_DENIED else HadoopError
+        raise kind(f"{doing} failed: {message} ({login.find_remedy(error) or remedy})") from error

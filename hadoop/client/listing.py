@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import jpype
 
 from hadoop.client.filesystem import REMEDY, FileSystem
-from hadoop.client.jvm import configuration, java, java_errors
+from hadoop.client.jvm import ACCESS_DENIED, configuration, java, java_errors
 from hadoop.client.protocol_messages import message_class
 from hadoop.errors import HadoopError
 from hadoop.rest.namenode import NameNode
 
 _HDFS = "org.apache.hadoop.hdfs"
 _PROTO = f"{_HDFS}.protocol.proto"
-_DENIED = "org.apache.hadoop.security.AccessControlException"
 _NOT_ACTIVE = ("org.apache.hadoop.ipc.StandbyException", "org.apache.hadoop.ipc.RetriableException")
 _FAILOVERS = 3
 """So many times one page may be asked for anew: a NameNode that has just taken over may fail, too."""
@@ -157,7 +156,7 @@ class Listing:
                 nodes = self._client.datanodeReport(live)
                 return {str(node.getHostName()): str(node.getNetworkLocation()) for node in nodes}
             except java("org.apache.hadoop.ipc.RemoteException") as error:
-                if str(error.getClassName()) != _DENIED:
+                if str(error.getClassName()) != ACCESS_DENIED:
                     raise
         racks = self._racks_on_its_page()
         if not racks:

@@ -145,7 +145,7 @@ def command(daemon: Daemon, *arguments: str, notes_classes: bool = False) -> lis
         str(cluster.java),
         f"-Xmx{64 if daemon.kind in _SMALL else 192}m",
         "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
+        *(() if _encrypts(daemon) else ("-XX:TieredStopAtLevel=1",)),
         "-XX:-UsePerfData",
         *class_archives.options(_archive_kind(daemon), cluster.java, _jars(daemon), notes_classes),
         f"-XX:ErrorFile={cluster.logs}/{daemon.kind}-%p.crash",
@@ -166,6 +166,11 @@ def _kdc() -> Path:
     from hadoop.local.kerberos import programs  # other clusters need nothing of it
 
     return programs.find("krb5kdc")
+
+
+def _encrypts(daemon: Daemon) -> bool:
+    """Whether it encrypts files' content, for which only Java's highest level uses the processor's own instructions."""
+    return daemon.kind == "datanode" and daemon.cluster.protection == "privacy"
 
 
 def _archive_kind(daemon: Daemon) -> str:

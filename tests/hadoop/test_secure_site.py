@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from hadoop.client import jvm
+from hadoop.client.jvm import HadoopHome
 from hadoop.local import daemons, site
 from hadoop.local.daemons import Daemon
 from hadoop.local.kerberos import programs
@@ -136,6 +138,21 @@ def test_every_keytab_that_is_named_is_there_and_holds_the_principals(both: Clus
 def test_what_is_sent_is_protected_as_asked_for(both: Cluster) -> None:
     said = keys(both.conf_dir)
     assert (said["hadoop.rpc.protection"], said["dfs.data.transfer.protection"]) == ("privacy", "privacy")
+    assert said["dfs.encrypt.data.transfer.cipher.suites"] == "AES/CTR/NoPadding"
+
+
+def test_only_datanodes_that_encrypt_have_java_at_its_highest_level(both: Cluster) -> None:
+    limited = {daemon.kind for daemon in daemons.of(both) if "-XX:TieredStopAtLevel=1" in daemons.command(daemon)}
+    assert {daemon.kind for daemon in daemons.of(both)} - limited == {"datanode", "kdc", "sshd"}
+    less = replace(both, protection="integrity")
+    assert "-XX:TieredStopAtLevel=1" in daemons.command(Daemon(less, "datanode", less.nodes[0]))
+
+
+def test_clients_that_load_other_classes_have_another_archive(both: Cluster, tmp_path: Path) -> None:
+    others = [made(tmp_path / name, kerberos=name == "kerberos") for name in ("kerberos", "plain")]
+    kinds = [jvm._archive_kind(HadoopHome(one.conf_dir, one.jars, one.user)) for one in (both, *others)]
+    assert [kind.rpartition("-with-")[2] for kind in kinds[:2]] == ["privacy", "kerberos"]
+    assert "-with-" not in kinds[2]
 
 
 def test_tokens_end_as_asked_for_and_else_as_hadoop_has_it(both: Cluster, tmp_path: Path) -> None:
