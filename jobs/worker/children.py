@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
+import struct
 import sys
 import time
 import traceback
@@ -45,7 +47,7 @@ class Child:
     broken: Broken | None = None
 
     def give(self, chunk: Chunk, now: float) -> None:
-        """One more chunk; a process that has died takes none, which its end will tell."""
+        """One more chunk; a process that has died or hangs takes none, which its end will tell."""
         if not self.chunks:
             self.moved = now
         self.chunks.append(chunk)
@@ -144,6 +146,7 @@ class Children:
 
     def _fork(self, instead_of: Child | None = None) -> Child:
         here, there = Pipe()
+        _bound_sending(here, self._hang_seconds)
         pulse = Pulse()
         parent = os.getpid()
         gc.freeze()  # so that no collection writes to pages that are shared
@@ -167,3 +170,11 @@ class Children:
             traceback.print_exc()
         finally:
             os._exit(1)
+
+
+def _bound_sending(connection: Connection, seconds: float) -> None:
+    """Sending fails once nobody has read for so long: a process that is stopped does not stop its parent, too."""
+    whole = int(seconds)
+    with socket.socket(fileno=os.dup(connection.fileno())) as own:
+        limit = struct.pack("ll", whole, int(1e6 * (seconds - whole)))
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)

@@ -173,9 +173,9 @@ NO_ADDRESS = (
         ),
         (
             with_failover(second=True, infosvc_ha=True, mariadb_host="db.example.org"),
-            "The database is on db.example.org, which is none of the inventory's machines, and nobody knows its "
-            "password: give that as mariadb_password, for instance from ansible-vault, or leave mariadb_host out for a "
-            "MariaDB on the first master.",
+            "The database is on db.example.org, which is not one of the machines in the inventory, and nobody knows "
+            "its password: give that as mariadb_password, for instance from ansible-vault, or leave mariadb_host out "
+            "for a MariaDB on the first master.",
         ),
         *(
             (

@@ -71,7 +71,7 @@ def processes(application_id: str, module: str) -> list[psutil.Process]:
     return found
 
 
-def told(site: Site, output: str) -> dict[str, Any]:
+def read_outcomes(site: Site, output: str) -> dict[str, Any]:
     """What became of each picture, whoever looked at it."""
     return {row["path"]: (row["class_id"], row["error"], row["engine"]) for row in rows(site, output)}
 
@@ -80,7 +80,7 @@ def told(site: Site, output: str) -> dict[str, Any]:
 def cold(site: Site) -> dict[str, Any]:
     """What a job with containers of its own makes of the pictures."""
     succeed(site.submit("hdfs:///pools/cold", *NETWORK))
-    return told(site, "/pools/cold")
+    return read_outcomes(site, "/pools/cold")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_two_jobs_at_once_have_the_rows_of_a_job_of_its_own(site: Site, cold: di
         done = list(threads.map(lambda name: submit(site, f"/pools/{name}", "--wait"), ("one", "two")))
 
     reports = [json.loads(succeed(one)) for one in done]
-    assert told(site, "/pools/one") == told(site, "/pools/two") == cold
+    assert read_outcomes(site, "/pools/one") == read_outcomes(site, "/pools/two") == cold
     assert len(cold) == PICTURES + len(BROKEN)
     assert [report["errors"] for report in reports] == [len(BROKEN)] * 2
     assert {report["application_id"] for report in reports} == {pool}
@@ -231,7 +231,7 @@ def test_pictures_are_answered_while_a_job_is_at_work_and_the_job_goes_on(
 
     assert row["class_id"] == cold[names[0]][0]
     succeed(site.nodewise("job", "status", given, "--watch"))
-    assert len(told(site, "/pools/beside")) == MANY
+    assert len(read_outcomes(site, "/pools/beside")) == MANY
 
 
 def test_a_pool_that_has_nothing_else_to_do_answers_a_picture_soon(
@@ -304,7 +304,7 @@ def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, 
     os.kill(min(victims), signal.SIGKILL)
 
     succeed(site.nodewise("job", "status", given, "--watch"))
-    assert len(told(site, "/pools/killed")) == MANY
+    assert len(read_outcomes(site, "/pools/killed")) == MANY
     report = json.loads(succeed(site.nodewise("job", "report", given, "--json")))
     assert len(report["failures"]) == 1
     until(lambda: len({one.pid for one in processes(pool, "jobs.worker")}) == len(site.cluster.nodes))
@@ -324,7 +324,7 @@ def test_one_that_is_killed_or_whose_submitter_is_leaves_the_other_alone(site: S
     assert "killed" in succeed(site.nodewise("job", "kill", other))
 
     succeed(site.nodewise("job", "status", orphan, "--watch"))
-    assert len(told(site, "/pools/orphan")) == MANY
+    assert len(read_outcomes(site, "/pools/orphan")) == MANY
     assert job(site, other)["state"] == "killed"
     assert site.hdfs().status("/pools/ended", strict=False) is None
 
@@ -340,7 +340,7 @@ def test_one_whose_results_could_not_be_stored_is_resumed(site: Site, pool: str,
     assert site.nodewise("job", "resume", given).returncode == 1, "the output is still there"
     site.hdfs().delete("/pools/kept", recursive=True)
     succeed(site.nodewise("job", "resume", given))
-    assert len(told(site, "/pools/kept")) == MANY
+    assert len(read_outcomes(site, "/pools/kept")) == MANY
     assert given not in job_files(site.cluster)
     report = json.loads(succeed(site.nodewise("job", "report", "hdfs:///pools/kept", "--json")))
     assert (report["job_id"], report["application_id"]) == (given, pool)
@@ -358,7 +358,7 @@ def test_jobs_go_on_when_the_pool_s_master_is_killed(site: Site, pool: str, many
 
     for number, one in enumerate(given):
         succeed(site.nodewise("job", "status", one, "--watch"))
-        assert len(told(site, f"/pools/master{number}")) == MANY
+        assert len(read_outcomes(site, f"/pools/master{number}")) == MANY
     assert workers & {process.pid for process in processes(pool, "jobs.worker")}, "workers stay"
     status = json.loads(succeed(site.nodewise("job", "status", pool, "--json")))["status"]
     assert status["attempt"] == 2
@@ -371,7 +371,7 @@ def test_a_pool_goes_down_when_its_jobs_are_done_and_leaves_nothing(site: Site, 
     assert "is going down" in submit(site, "/pools/late").stderr
     until(lambda: state(site, pool) == ("FINISHED", "SUCCEEDED"))
 
-    assert len(told(site, "/pools/last")) == MANY
+    assert len(read_outcomes(site, "/pools/last")) == MANY
     assert json.loads(succeed(site.nodewise("job", "status", last, "--json")))["final"] == "SUCCEEDED"
     until(lambda: job_files(site.cluster) == set())
     done = submit(site, "/pools/late")

@@ -7,12 +7,14 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 import pytest
 
+from hadoop.errors import Denied, HadoopError
 from jobs.application.calls import Refused, Request
 from jobs.application.coordinator import Attempt, Container, Knowledge, Role, Seat
 from jobs.application.journal import Record
@@ -201,7 +203,8 @@ def test_a_picture_has_the_row_that_the_worker_of_a_node_made_and_keeps_the_pool
         lease = scene.post("/take", node_name="a", container_id="c1", holding=[])["lease"]
         (name,) = (item[3] for group in lease["groups"] for item in group["items"])
         told = {"node_name": "a", "container_id": "c1", "lease": lease["lease"], "seconds": 0.25, "bytes_read": 9}
-        assert scene.pool.hear("/commit", Request(urlencode(told), rows("a", [name])))["answer"] == "accepted"
+        answer = scene.pool.hear("/commit", Request(urlencode(told), rows("a", [name])))
+        assert answer and answer["answer"] == "accepted"
 
         row = asked.result(60)["row"]
     assert (row["path"], row["node_name"], row["error"], row["work_milliseconds"]) == ("cat.jpg", "a", None, 250.0)
@@ -228,6 +231,36 @@ def test_a_picture_waits_again_when_its_worker_has_been_silent_for_longer_than_a
         told = {**worker, "lease": lease["lease"], "seconds": 0.25, "bytes_read": 9}
         scene.pool.hear("/commit", Request(urlencode(told), rows("a", [name])))
         assert asked.result(60)["row"]["error"] is None
+
+
+class Closed(Written):
+    """HDFS that fails whoever looks at a file."""
+
+    def __init__(self, error: HadoopError) -> None:
+        super().__init__({})
+        self._error = error
+
+    def path(self, name: str) -> Any:
+        return SimpleNamespace(toUri=lambda: SimpleNamespace(getPath=lambda: name))
+
+    def size(self, name: str) -> int | None:
+        raise self._error
+
+
+def test_a_file_that_may_not_be_read_is_refused_and_a_namenode_that_is_away_is_asked_again() -> None:
+    scene = Scene()
+    make_ready(scene)
+    files: Any = Closed(Denied("user me may not read /a", remedy="ask its owner"))
+    scene.pool._intake._attempt = replace(scene.attempt, filesystem=files)
+    assert infer(scene, b"", path="/a") == {
+        "refused": "user me may not read /a",
+        "remedy": "ask its owner",
+        "passes": False,
+    }
+
+    files._error = HadoopError("looking at /a failed: connection refused")
+    with pytest.raises(HadoopError, match="connection refused"):
+        infer(scene, b"", path="/a")
 
 
 def test_a_picture_is_refused_without_a_worker_and_when_the_pool_goes_down() -> None:

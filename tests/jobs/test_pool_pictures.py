@@ -47,8 +47,11 @@ class Asking:
             wish, content = Picture(name=name, seconds=LONG), name.encode()
             ask = self.scene.pictures.ask
             asked.append(self._threads.submit(ask, wish, content, len(content), self.scene.workers.call))
-            until(lambda before=before: self.scene.pictures.in_hand > before)
+            self._wait_beyond(before)
         return asked
+
+    def _wait_beyond(self, before: int) -> None:
+        until(lambda: self.scene.pictures.in_hand > before)
 
     def wait(self, node: str) -> Future[Any]:
         """What a worker that has nothing to do hears; it waits by now."""
@@ -119,6 +122,21 @@ def test_what_is_more_than_one_batch_goes_to_the_next_that_asks(asking: Asking) 
 
     assert (len(first), len(second)) == (4, 2)
     assert not set(first) & set(second)
+
+
+def test_a_fault_of_ours_is_told_to_whoever_waits_and_ends_nothing_else(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (asked,) = asking.ask("a")
+    lease, names = asking.scene.lease(A)
+    with monkeypatch.context() as broken:
+        broken.setattr(pictures_module, "errors_in", None)
+        assert asking.scene.commit(A, lease, names) == "unknown"
+    assert asked.result(LONG)["error"].startswith("the pool's master failed: TypeError: ")
+
+    (asked,) = asking.ask("a")
+    assert asking.scene.commit(A, *asking.scene.lease(A)) == "accepted"
+    assert asked.result(LONG)["error"] is None
 
 
 def test_an_answer_that_was_lost_is_given_again(asking: Asking) -> None:

@@ -54,7 +54,7 @@ print(json.dumps({{"acknowledged": acknowledged, "pause": pause, "stored": store
 """Writes numbers until it is told to end and MANY were acknowledged; says which, and the longest time between two."""
 
 
-def asked(name: str) -> str:
+def find_active(name: str) -> str:
     """Which service is active, asked on one of the masters; LabError unless both answer and agree."""
     words = ["/etc/nodewise/tokens/policy", "/etc/nodewise/tls/ca.pem", *URLS]
     return lab.run(name, ["sudo", "python3", "-c", ASK, *words]).strip().removeprefix("https://").split(":")[0]
@@ -62,7 +62,7 @@ def asked(name: str) -> str:
 
 def stands() -> bool:
     """Whether one service is active and the other one follows it; else a LabError says what they do."""
-    return asked("master") in MASTERS
+    return find_active("master") in MASTERS
 
 
 def as_nodewise(name: str, *argv: str, timeout: float = 600.0) -> str:
@@ -80,7 +80,7 @@ def fresh(name: str) -> set[str]:
 def active() -> Iterator[str]:
     """Where the active service is; at the end both run again."""
     until(stands, 180)
-    found = asked("master")
+    found = find_active("master")
     yield found
     lab.run(found, ["sudo", "systemctl", "start", UNIT])
     until(stands, 180)
@@ -122,7 +122,7 @@ def test_the_page_shows_how_to_see_which_is_active() -> None:
         assert all(any(worker in line for line in said) for worker in WORKERS)
         last[name] = said[-1]
 
-    found = asked("master")
+    found = find_active("master")
     assert f"listening on https://{found}:8400, database mysql+pymysql://nodewise" in last[found]
     assert f"following https://{found}:8400, listening on https://{other(found)}:8400" in last[other(found)]
 
@@ -155,7 +155,7 @@ def test_the_other_service_takes_over_within_five_seconds(active: str, how: str)
     assert written["pause"] < 5.0
 
     lab.run(active, ["sudo", "systemctl", "start", UNIT])
-    until(lambda: asked(active) == others, 120)
+    until(lambda: find_active(active) == others, 120)
     assert fresh(active) == set(WORKERS)
 
 
@@ -183,12 +183,12 @@ def test_a_machine_that_loses_its_power_is_replaced_and_comes_back_as_the_one_th
 
     assert set(written["acknowledged"]) - set(written["stored"]) == set()
     assert written["pause"] < 30.0  # nobody says that a machine is off, so callers wait for it first
-    until(lambda: asked(active) == others, 180)
+    until(lambda: find_active(active) == others, 180)
 
 
 def test_the_playbook_finds_nothing_to_change_whichever_is_active() -> None:
     until(stands, 180)
-    lab.run(asked("master"), ["sudo", "systemctl", "restart", UNIT], 120)
+    lab.run(find_active("master"), ["sudo", "systemctl", "restart", UNIT], 120)
     until(stands, 180)
 
     assert changes(play("site.yml", inventory=SECURE)) == dict.fromkeys((*MASTERS, *WORKERS), 0)

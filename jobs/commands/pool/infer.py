@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from jobs.commands.options import hadoop_options, page_reader, show
 from jobs.errors import JobError
 from jobs.kinds.pool.client import Pool, Pools
-from jobs.kinds.pool.wishes import Picture
+from jobs.kinds.pool.wishes import LARGEST_PICTURE, Picture
 
 IN_HDFS = "hdfs:"
 """How the name of a picture begins that is not in a file of this machine."""
@@ -77,7 +77,8 @@ def _ask(pool: Pool, seconds: float, picture: str) -> dict[str, Any]:
     if picture.startswith(IN_HDFS):
         return pool.infer(Picture(name=picture, path=picture, seconds=seconds))
     try:
-        content = Path(picture).read_bytes()
+        with Path(picture).open("rb") as file:
+            content = file.read(LARGEST_PICTURE + 1)  # one byte more is refused, however many there are
     except OSError as error:
         raise JobError(
             f"{picture} cannot be read: {error.strerror}",

@@ -180,7 +180,7 @@ class Pool:
         """
         if len(content) > LARGEST_PICTURE:
             raise JobError(
-                f"{picture.name} has {len(content):,} bytes, and {LARGEST_PICTURE:,} are sent to a pool",
+                f"{picture.name} has more than the {LARGEST_PICTURE:,} bytes that are sent to a pool at most",
                 remedy="put it into HDFS, and name it by its path there, as hdfs:///folder/name",
             )
         if not (picture.path or content):

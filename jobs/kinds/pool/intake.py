@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hadoop.client.listing import Listing
-from hadoop.errors import HadoopError
+from hadoop.errors import Denied, HadoopError
 from jobs.application.coordinator import Attempt
 from jobs.application.submit import FILES_OF_A_MB, MASTER_MEMORY_MB
 from jobs.itemwork import submission
@@ -59,15 +59,21 @@ class Intake:
         raise Refusal(f"no worker of the pool {name} is ready", f"`nodewise pool show {name}` tells why", True)
 
     def find_picture(self, name: str) -> tuple[str, int]:
-        """The path of a picture in HDFS, without a scheme, and its bytes, if the pool's owner may read it."""
+        """The path of a picture in HDFS, without a scheme, and its bytes, if the pool's owner may read it.
+
+        HadoopError when HDFS does not answer.
+        """
         filesystem = self._attempt.filesystem
         try:
             path = str(filesystem.path(name).toUri().getPath())
+        except HadoopError as error:
+            raise Refusal(error.message, error.remedy) from None
+        try:
             size = filesystem.size(path)
             if size is not None:
                 filesystem.check_readable(path)
                 return path, size
-        except HadoopError as error:
+        except Denied as error:
             raise Refusal(error.message, error.remedy) from None
         raise Refusal(f"{path} is no file in HDFS", "a folder of pictures is for `nodewise job submit --pool`")
 

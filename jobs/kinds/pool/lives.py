@@ -100,8 +100,8 @@ class Lives:
                 with suppress(InvalidInput, JobError):  # nobody says yet what it can do
                     if job.admit(node):
                         self._workers.join(job, node)
-        except InfoError as error:  # nor would the service tell of the others
-            say(job.spec.job_id, f"workers that are ready now do not take part yet: {error}")
+        except Exception as error:  # of the service, which would not tell of the others either, or a fault of ours
+            say(job.spec.job_id, f"workers that are ready now do not take part yet: {sentence_of(error)}")
         finally:
             job.admits_at = time.monotonic() + ADMIT_SECONDS
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.application.calls import Caller, Request, decode_body, decode_query
+from jobs.application.calls import Caller, Refused, Request, decode_body, decode_query
 from jobs.application.coordinator import Container, End, Seat
 from jobs.itemwork.blame import Blame
 from jobs.itemwork.calls import Commit, Died, Take, Working
@@ -129,8 +130,15 @@ class Pictures:
             return any(lease.node == node and name not in holding for name, lease in self._leases.items())
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
-        """Answer a worker, as each job does."""
-        return self._calls[call](request)
+        """Answer a worker, as each job does; None after a fault of ours, which ends no more than what is in hand."""
+        try:
+            return self._calls[call](request)
+        except Refused:
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            self._end_all(f"the pool's master failed: {type(error).__name__}: {error}")
+            return None
 
     def on_start(self, container: Container) -> None:
         """A worker may look at pictures."""
@@ -286,6 +294,14 @@ class Pictures:
         """A worker is done with what it announced, although the lease was given to others; the lock is held."""
         if self._blame.container(caller.node_name) == caller.container_id:
             self._blame.announce(caller.node_name, ())
+
+    def _end_all(self, why: str) -> None:
+        """Whoever waits hears why there is no row, and no worker has anything."""
+        with self._lock:
+            self._leases.clear()
+            self._waiting.clear()
+            for asked in self._asked.values():
+                asked.answer({"node_name": asked.node, "error": why})
 
     def _lose(self, node: str) -> None:
         """No worker of a node has anything any more, nor gets anything; the lock is held."""
