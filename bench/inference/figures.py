@@ -21,7 +21,7 @@ LEAST_AHEAD: Mapping[int, float] = {100: 1.3, 1_500: 1.1, 10_000: 1.0}
 """How many times the pool's time Spark must need at its best, on uneven nodes, by images."""
 
 
-def kept(slices: int, dynamic: bool) -> str:
+def name_kept(slices: int, dynamic: bool) -> str:
     """The key of a job in a session of Spark that is kept, in so many partitions."""
     return f"spark_{'dynamic' if dynamic else 'kept'}_{slices}"
 
@@ -30,9 +30,9 @@ def name_ways(pictures: int) -> dict[str, str]:
     """What a table calls each way to do so many images, by its key; Spark at its best comes first."""
     found = {BEST: "Spark at its best: the soonest of the kept ones in each round", POOL: "nodewise, in a pool"}
     for slices in PARTITIONS[pictures]:
-        found[kept(slices, False)] = f"Spark, session and engines kept, {slices} partitions"
+        found[name_kept(slices, False)] = f"Spark, session and engines kept, {slices} partitions"
     for slices in PARTITIONS[pictures]:
-        found[kept(slices, True)] = f"the same with dynamic allocation, {slices} partitions"
+        found[name_kept(slices, True)] = f"the same with dynamic allocation, {slices} partitions"
     return found | {
         COLD: "nodewise, a job of its own",
         SPARK_COLD: f"Spark, a session of its own, {PARTITIONS[pictures][-1]} partitions",
@@ -94,7 +94,7 @@ def _derive(found: dict[str, Values], key: Callable[[str, str], str], pictures: 
 
     whole = key(POOL, "whole")
     rounds = len(found.get(whole, ()))
-    every = [kept(slices, dynamic) for slices in PARTITIONS[pictures] for dynamic in (False, True)]
+    every = [name_kept(slices, dynamic) for slices in PARTITIONS[pictures] for dynamic in (False, True)]
     ways = [way for way in every if rounds and len(found.get(key(way, "whole"), ())) == rounds]
     if ways:
         best = [min(ways, key=lambda way: found[key(way, "whole")][at]) for at in range(rounds)]

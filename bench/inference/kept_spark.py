@@ -26,8 +26,8 @@ END_SECONDS = 60.0
 class KeptSpark:
     """Speaks with a driver over its input and output; `begun` is when it was started, in seconds since the epoch.
 
-    What it says on its output that is no answer is passed over. BenchError has its last words when it ends, or does not
-    answer in so many seconds.
+    Lines of its output that are not answers are ignored. When it ends, or does not answer within `seconds`, BenchError
+    tells the last lines of its log.
     """
 
     def __init__(self, argv: Sequence[str], log: Path, environment: Mapping[str, str], seconds: float) -> None:

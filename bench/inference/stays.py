@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.inference import ways
 from bench.inference.course import Course, follow_pieces, follow_report
-from bench.inference.figures import CEILING, COLD, PARTITIONS, POOL, SPARK_COLD, kept
+from bench.inference.figures import CEILING, COLD, PARTITIONS, POOL, SPARK_COLD, name_kept
 from bench.inference.kept_spark import KeptSpark, keep_spark
 from bench.inference.ways import FOLDER, Work
 from bench.info.errors import BenchError
@@ -82,7 +82,7 @@ def take_spark(made: Stage, size: Size, dynamic: bool) -> Told:
     with open_spark(made, size, more) as session:
         warm_up(made, size, session)
         turns = [[do_in_spark(made, size, session, slices) for slices in size.slices] for _ in range(size.jobs)]
-    return {kept(slices, dynamic): middle([turn[at] for turn in turns]) for at, slices in enumerate(size.slices)}
+    return {name_kept(slices, dynamic): middle([turn[at] for turn in turns]) for at, slices in enumerate(size.slices)}
 
 
 def take_cold(made: Stage, size: Size) -> Told:

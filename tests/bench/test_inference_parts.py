@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from bench.inference import pieces, total
 from bench.inference.__main__ import main
 from bench.inference.course import Stretch, find_busy, find_idle, follow_pieces, follow_report
-from bench.inference.figures import ASKED, COLD, PHASES, POOL, kept, key_of
+from bench.inference.figures import ASKED, COLD, PHASES, POOL, key_of, name_kept
 from bench.inference.pieces import PIECES, Place
 from bench.inference.stays import STARTS, STAYS, middle
 from bench.info.errors import BenchError
@@ -55,7 +55,7 @@ def course(way: str, wholes: list[float], **others: float) -> dict[str, list[flo
     return constant | {key_of("uneven", 100, way, "whole"): wholes}
 
 
-def told(text: str, records: list[dict[str, Any]]) -> list[str]:
+def find_missing(text: str, records: list[dict[str, Any]]) -> list[str]:
     """What is missing that has these words."""
     return [line for line in total.find_missing_goals(records) if text in line]
 
@@ -122,9 +122,9 @@ def test_the_job_in_the_middle_is_told_with_all_of_its_phases() -> None:
 
 def test_spark_at_its_best_is_the_soonest_way_of_each_round() -> None:
     pool = course(POOL, [2.0, 2.0, 2.0])
-    few = course(kept(12, False), [3.0, 9.0, 9.0], idle=1.0)
-    many = course(kept(32, True), [9.0, 2.5, 2.8], idle=2.0)
-    single = course(kept(32, False), [0.1])
+    few = course(name_kept(12, False), [3.0, 9.0, 9.0], idle=1.0)
+    many = course(name_kept(32, True), [9.0, 2.5, 2.8], idle=2.0)
+    single = course(name_kept(32, False), [0.1])
 
     values = total.values([record(**pool, **few, **many, **single)])
 
@@ -135,13 +135,13 @@ def test_spark_at_its_best_is_the_soonest_way_of_each_round() -> None:
 
 
 def test_goals_are_reached_at_their_bounds_and_not_beyond() -> None:
-    spark = course(kept(12, False), [2.73])
+    spark = course(name_kept(12, False), [2.73])
     cold = course("spark_cold", [20.0])
     good = record(**course(POOL, [2.1], first=1.0), **spark, **cold, **course(COLD, [10.0]))
     bad = record(**course(POOL, [2.11], first=1.01), **spark, **cold, **course(COLD, [10.1]))
 
-    assert told("not reached", [good]) == []
-    assert [line.partition("uneven, 100")[2] for line in told("not reached", [bad])] == [
+    assert find_missing("not reached", [good]) == []
+    assert [line.partition("uneven, 100")[2] for line in find_missing("not reached", [bad])] == [
         ": pool: until the first row: 1.01 s",
         ": pool: whole time less 1 s / bound: 1.11 x",
         ": whole time, Spark kept, at its best / pool: 1.29 x",
@@ -160,7 +160,7 @@ def test_nothing_measured_names_every_goal_of_every_piece() -> None:
 
 def test_the_table_names_spark_at_its_best_first_and_where_the_time_goes() -> None:
     ceiling = {key_of("uneven", 100, "ceiling", "whole"): [1.25]}
-    text = total.markdown([record(**course(POOL, [2.0]), **course(kept(32, False), [3.0]), **ceiling)], "HEAD")
+    text = total.markdown([record(**course(POOL, [2.0]), **course(name_kept(32, False), [3.0]), **ceiling)], "HEAD")
 
     rows = text.partition("## Uneven nodes, 100 images")[2].splitlines()[4:]
     assert rows[0] == (
@@ -252,7 +252,7 @@ def test_a_pool_and_a_job_of_its_own_are_measured_in_turns(tmp_path: Path) -> No
 def test_spark_is_measured_with_its_session_kept_and_with_one_of_its_own(tmp_path: Path) -> None:
     readings = run_quick(tmp_path)["readings"]
 
-    sessions = [kept(slices, dynamic) for slices in (12, 32) for dynamic in (False, True)]
+    sessions = [name_kept(slices, dynamic) for slices in (12, 32) for dynamic in (False, True)]
     assert set(readings) == keys_of(POOL, COLD, "spark_cold", *sessions) | {"uneven_100_ceiling_whole"}
     assert set(STAYS) | set(STARTS) >= {"spark_kept", "spark_dynamic", "spark_cold"}
     for way in sessions:

@@ -22,7 +22,7 @@ STANDS_STILL = "import sys\nsys.stdin.read()\n"
 
 
 @contextmanager
-def kept(tmp_path: Path, driver: str, seconds: float = 60.0) -> Iterator[KeptSpark]:
+def keep_spark(tmp_path: Path, driver: str, seconds: float = 60.0) -> Iterator[KeptSpark]:
     spark = KeptSpark([sys.executable, "-c", driver], tmp_path / "said", os.environ, seconds)
     try:
         yield spark
@@ -31,7 +31,7 @@ def kept(tmp_path: Path, driver: str, seconds: float = 60.0) -> Iterator[KeptSpa
 
 
 def test_jobs_are_done_one_after_the_other_and_other_lines_are_passed_over(tmp_path: Path) -> None:
-    with kept(tmp_path, UP + ANSWERS) as spark:
+    with keep_spark(tmp_path, UP + ANSWERS) as spark:
         assert spark.hear() == {"session_seconds": 1.0}
         for slices in (4, 32):
             told = spark.ask("measured", slices, f"/out/{slices}")
@@ -39,7 +39,7 @@ def test_jobs_are_done_one_after_the_other_and_other_lines_are_passed_over(tmp_p
 
 
 def test_a_driver_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
-    with kept(tmp_path, UP + ENDS) as spark:
+    with keep_spark(tmp_path, UP + ENDS) as spark:
         spark.hear()
         with pytest.raises(BenchError, match="Spark has ended: no room in YARN"):
             spark.hear()
@@ -48,7 +48,10 @@ def test_a_driver_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
-    with kept(tmp_path, STANDS_STILL, seconds=0.2) as spark, pytest.raises(BenchError, match="not answered in 0 s"):
+    with (
+        keep_spark(tmp_path, STANDS_STILL, seconds=0.2) as spark,
+        pytest.raises(BenchError, match="not answered in 0 s"),
+    ):
         spark.hear()
 
 
