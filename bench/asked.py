@@ -64,6 +64,11 @@ def find_unreached(asked: Iterable[Asked], readings: Readings) -> list[str]:
     ]
 
 
+def find_missing(asked: Sequence[Asked], records: Records, readings: Readings) -> list[str]:
+    """What failed, was not measured or was not reached, a sentence each."""
+    return [*find_failed(records), *find_unmeasured(asked, readings), *find_unreached(asked, readings)]
+
+
 def write_lines(asked: Iterable[Asked], readings: Readings) -> list[str]:
     """A line of the table for each figure that was measured."""
     known = [one for one in asked if one.figure.key in readings]

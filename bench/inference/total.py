@@ -28,8 +28,7 @@ def values(records: Records) -> dict[str, float]:
 
 def find_missing_goals(records: Records) -> list[str]:
     """What was not measured or not reached, a sentence each."""
-    found = gather(records)
-    return [*asked.find_failed(records), *asked.find_unmeasured(ASKED, found), *asked.find_unreached(ASKED, found)]
+    return asked.find_missing(ASKED, records, gather(records))
 
 
 def markdown(records: Records, title: str) -> str:

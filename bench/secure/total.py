@@ -25,10 +25,9 @@ def values(records: Records) -> dict[str, float]:
 def find_missing_goals(records: Records) -> list[str]:
     """What was not measured or not reached, a sentence each."""
     found = gather(records)
-    missing = [*asked.find_failed(records), *asked.find_unmeasured(ASKED, found), *asked.find_unreached(ASKED, found)]
     # They are no goals, and asked for all the same.
     views = [one.figure for one in ASKED if one.figure.part == VIEWS and one.figure.key not in found]
-    return missing + [f"not measured: {view.part}: {view.text}" for view in views]
+    return asked.find_missing(ASKED, records, found) + [f"not measured: {view.part}: {view.text}" for view in views]
 
 
 def markdown(records: Records, title: str) -> str:
