@@ -40,6 +40,13 @@ WAYS: Mapping[str, tuple[Way[Any], ...]] = {
         failover_faults.resourcemanager_failover,
         failover_faults.service_failover,
     ),
+    "pool": (
+        local_faults.worker,
+        local_faults.frozen,
+        local_faults.master,
+        local_faults.nodemanager,
+        local_faults.node,
+    ),
     "lab": (lab_faults.partition, lab_faults.machine, *DISKS),
 }
 """By the name of the place."""

@@ -24,15 +24,21 @@ from infosvc.wire.client import InfoClient
 
 NODES = 4
 SPEEDS = (1.0, 1.0, 1.0, 2.0)
+FROZEN_SECONDS = 14.0
+"""How long a worker stands still: longer than a lease, so that what it brings afterwards comes too late."""
 
 
 @dataclass
 class Local:
-    """A stage, whose service is a process of ours; its nodes and its service have small volumes, if any."""
+    """A stage, whose service is a process of ours; its nodes and its service have small volumes, if any.
+
+    `frozen_seconds` is how long a worker stands still.
+    """
 
     stage: Stage
     volumes: Sequence[Volume] = ()
     name: str = "local"
+    frozen_seconds: float = FROZEN_SECONDS
 
     @property
     def folder(self) -> Path:

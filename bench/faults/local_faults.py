@@ -18,9 +18,7 @@ from hadoop.local.processes import family
 
 LocalTrial = Trial[Local]
 
-FROZEN_SECONDS = 14.0
-"""Longer than a lease, so that what the worker brings afterwards comes too late."""
-
+STUCK_SECONDS = 14.0
 ZOMBIE_SECONDS = 6.0
 """How long an application master that was given up works on beside its successor."""
 
@@ -39,10 +37,10 @@ def process(trial: LocalTrial) -> bool:
 
 
 def frozen(trial: LocalTrial) -> bool:
-    """A worker stands still until its leases have ended, then goes on."""
+    """A worker stands still until its leases have ended, in a pool until it counts as hung, then goes on."""
     chosen = _choose(trial.chance, trial.place.workers())
     for one in chosen:
-        _freeze(family(one))
+        _freeze(family(one), trial.place.frozen_seconds)
     return bool(chosen)
 
 
@@ -114,7 +112,7 @@ def datanode(trial: LocalTrial) -> bool:
 
 def stuck(trial: LocalTrial) -> bool:
     """A DataNode stands still for a while: its connections stay open, and nothing comes."""
-    _freeze([daemons.find_running(trial.place.stage.cluster)[_daemon(trial, "datanode")]])
+    _freeze([daemons.find_running(trial.place.stage.cluster)[_daemon(trial, "datanode")]], STUCK_SECONDS)
     return True
 
 
@@ -134,7 +132,7 @@ def service(trial: LocalTrial) -> bool:
 
 def client(trial: LocalTrial) -> bool:
     """Who submitted the job and follows it is killed."""
-    if trial.client.poll() is not None:
+    if trial.client is None or trial.client.poll() is not None:
         return False
     trial.client.kill()
     return True
@@ -184,9 +182,9 @@ def _kill(chance: random.Random, found: list[psutil.Process]) -> bool:
     return bool(chosen)
 
 
-def _freeze(found: list[psutil.Process]) -> None:
+def _freeze(found: list[psutil.Process], seconds: float) -> None:
     signal_all(found, signal.SIGSTOP)
     try:
-        time.sleep(FROZEN_SECONDS)
+        time.sleep(seconds)
     finally:
         signal_all(found, signal.SIGCONT)

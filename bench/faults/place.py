@@ -22,7 +22,7 @@ class Place(Protocol):
 
     @property
     def name(self) -> str:
-        """`local`, `ha` or `lab`."""
+        """`local`, `ha`, `pool` or `lab`."""
 
     @property
     def folder(self) -> Path:
@@ -70,10 +70,13 @@ P_co = TypeVar("P_co", bound=Place, covariant=True)
 
 @dataclass
 class Trial(Generic[P_co]):
-    """A job under way: its place, client and id, the dice, who writes meanwhile, and what faults found wrong."""
+    """A job under way: its place, its client where that can be killed, its id, the dice, and who writes meanwhile.
+
+    `wrong` is what faults found wrong.
+    """
 
     place: P_co
-    client: Popen[str]
+    client: Popen[str] | None
     job_id: str
     chance: random.Random
     writer: Writer

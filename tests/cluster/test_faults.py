@@ -69,6 +69,6 @@ def test_a_write_that_was_acknowledged_and_is_gone_is_found(place: Local) -> Non
     writer.stop()
     forgetful = Writer(place.client)
 
-    service_faults.restore(Trial(place, None, "", random.Random(SEED), forgetful))  # type: ignore[arg-type]
+    service_faults.restore(Trial(place, None, "", random.Random(SEED), forgetful))
 
     assert f"of {writer.count} acknowledged writes were lost" in writer.find_lost()[0]
