@@ -18,7 +18,8 @@ LEASE_SECONDS = 5
 FROZEN_SECONDS = SILENCES * LEASE_SECONDS + 8.0
 """A worker that says nothing for so long counts as hung, and is ended."""
 SINGLE = 41
-"""So many pictures are asked about one by one, in turn by their paths in HDFS and by their bytes: each in both ways."""
+"""So many pictures are asked about one by one, in turn by their paths in HDFS and by their bytes: each in both ways,
+as the number is odd."""
 
 
 @dataclass
@@ -45,7 +46,8 @@ class Pooled(Local):
         if not len(rows) == len(self.classes) == pictures:
             raise BenchError(f"a job that nothing hits has {len(rows)} rows of {len(self.classes)} right pictures")
         paths = sorted(self.classes)
-        self.contents = {path: self._read(path) for path in paths[:: -(-len(paths) // SINGLE)]}
+        single = min(SINGLE, len(paths) - 1 + len(paths) % 2)
+        self.contents = {path: self._read(path) for path in (paths[at * len(paths) // single] for at in range(single))}
 
     def _read(self, path: str) -> bytes:
         with self.hdfs().read(path) as stream:
