@@ -190,10 +190,10 @@ def test_three_jobs_are_given_at_once_and_another_one_for_each_that_has_ended(tm
         (tmp_path / "002").touch()
         until(lambda: len(begun) == AT_ONCE + 1, DEADLINE, "another one is given")
         givers.stop()
-        assert givers.are_at_work
+        assert givers.is_at_work
         for number in (1, 3, 4):
             (tmp_path / f"00{number}").touch()
-        until(lambda: not givers.are_at_work, DEADLINE, "all have ended")
+        until(lambda: not givers.is_at_work, DEADLINE, "all have ended")
 
     assert givers.jobs == ["/out/1/001", "/out/1/002", "/out/1/003", "/out/1/004"]
     assert givers.wrong == []
@@ -209,7 +209,7 @@ def test_a_command_that_fails_is_wrong_and_all_can_be_ended(tmp_path: Path) -> N
         until(lambda: len(begun) == AT_ONCE, DEADLINE, "the others are given")
         givers.leave()
 
-        assert not givers.are_at_work
+        assert not givers.is_at_work
         assert all(one.poll() is not None for one in begun)
     assert len(givers.jobs) == AT_ONCE
 

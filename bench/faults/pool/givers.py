@@ -28,7 +28,7 @@ class Givers:
         self._threads = [threading.Thread(target=self._give, name=f"giver {at}", daemon=True) for at in range(AT_ONCE)]
 
     @property
-    def are_at_work(self) -> bool:
+    def is_at_work(self) -> bool:
         """Whether a job has not ended, or another one will come."""
         return any(one.is_alive() for one in self._threads)
 

@@ -57,13 +57,13 @@ class ThreeJobs:
 
     def has_ended(self) -> bool:
         """Whether nobody gives it jobs any more, as these fail, or it has ended itself."""
-        return not self._givers.are_at_work or find_end(self._place, self._id) is not None
+        return not self._givers.is_at_work or find_end(self._place, self._id) is not None
 
     def finish(self) -> None:
         """Wait for the jobs that it has, and take it down."""
         self._givers.stop()
         try:
-            until(lambda: not self._givers.are_at_work, JOB_SECONDS, "the pool's jobs have ended")
+            until(lambda: not self._givers.is_at_work, JOB_SECONDS, "the pool's jobs have ended")
         except BenchError as error:
             raise BenchError("; ".join([str(error), *self._givers.wrong])) from error
         self._asker.stop()
