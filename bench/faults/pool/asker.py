@@ -52,7 +52,9 @@ class Asker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask about no other picture; returns when the last one has its answer, or waits in vain."""
+        """Ask about no other picture; returns when the last one has its answer, or waits in vain once."""
+        if self._ended.is_set():
+            return
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(self._patience + CALL_SECONDS)
