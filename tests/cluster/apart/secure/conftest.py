@@ -1,6 +1,7 @@
 """One cluster with Kerberos and two of each master for all tests of this folder, started as docs/operate.md says.
 
-Its tokens are good for a minute. Modules come in the order of their names: the last one stops the cluster.
+Its tokens are good for a minute, and all that Hadoop sends is protected against changes. Modules come in the order of
+their names: the last one stops the cluster.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Two nodes; what the page starts is up, with a ticket of alice's, and pictures that are hers."""
     folder = tmp_path_factory.mktemp("secure")
     shell = Shell(folder, folder / "work")
-    up = f"--wait {START_SECONDS:.0f} --token-life {TOKEN_SECONDS} --kerberos --ha --nodes 2"
+    protected = f"--protection integrity --token-life {TOKEN_SECONDS}"
+    up = f"--wait {START_SECONDS:.0f} {protected} --kerberos --ha --nodes 2"
     # The subnet is the first that is free, which need not be the page's.
     master = "$(nodewise cluster status --names | head -n 1 | sed 's/[.][0-9]*$/.1/')"
     recipe = changed(block("secure-cluster"), ("--kerberos --ha --nodes 2", up), ("127.0.2.1", master))

@@ -87,6 +87,10 @@ class Place:
         """A command of a user's, once it has ended."""
         return self.start(*words, user=user, **changed).end()
 
+    def ask_command(self, *words: str) -> Any:
+        """What a command of alice's prints as JSON."""
+        return json.loads(succeed(self.nodewise(*words, "--json")))
+
     def kinit(self, *words: str, **changed: str) -> None:
         """Get alice a ticket, by her keytab."""
         subprocess.run(["kinit", "-k", "-i", *words, "alice"], env=self.variables() | changed, check=True)

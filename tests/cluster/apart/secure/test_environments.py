@@ -1,4 +1,4 @@
-"""Environments where Hadoop has Kerberos: published and made by ticket and keytab, and what runs in them."""
+"""Environments where Hadoop has Kerberos, what runs in them, also for users of the service, and training from HDFS."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.apart.secure.place import NO_TICKET, Place
-from tests.cluster.site import succeed, until
+import numpy as np
+import pytest
+from PIL import Image
 
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Role
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task, TaskState
+from jobs.images import labels
+from tests.cluster.apart.secure.place import NO_TICKET, ROOT, Place
+from tests.cluster.site import ANSWER_SECONDS, succeed, until
+
+READER = ROOT / "tests" / "learning" / "from_hdfs.py"
+SAMPLES, CLASSES, EPOCHS = 48, 4, 3
 READ = """
 import hdfs_native
 
@@ -41,13 +52,83 @@ def test_a_task_runs_in_an_environment_that_is_published_by_keytab_or_ticket(ser
 def test_members_read_hdfs_by_their_tokens_in_an_environment_that_nodes_fetch_ahead(
     service: Place, environment: Any
 ) -> None:
+    assert service.ask_command("env", "verify", "plain@1") == {"damaged": []}
+    assert "plain@1" in [one["name"] for one in service.ask_command("env", "list") if "digest" in one]
     (service.folder / "read.py").write_text(READ)
     words = ("--members", "1", "--memory", "512", "--restarts", "0", "--output", "hdfs:///user/alice/read")
     line = ("train", "submit", "--json", *words, "--env", "plain@1", "--file", "read.py", "--", "python", "read.py")
 
-    warming, training = service.start("env", "warm", "plain@1", "--all", "--json"), service.start(*line)
+    # One after the other: on two nodes of two cores each, one's master could have the core that the other waits for.
+    warmed = service.ask_command("env", "warm", "plain@1", "--all")
+    training = service.start(*line)
 
-    assert sorted(warming.report()["nodes"]) == sorted(service.cluster.nodes)
+    assert sorted(warmed["nodes"]) == sorted(service.cluster.nodes)
+    blob = f"sha256-{environment['parts'][0]['sha256']}.sqfs"
+    for node in service.cluster.nodes:
+        assert list((service.cluster.node_dir(node) / "local" / "filecache").glob(f"*/{blob}"))
     submitted = training.report()["job_id"]
     printed = "/opt/env/lib/python3.11/site-packages/hdfs_native/__init__.py True"
     until(lambda: printed in service.nodewise("train", "logs", submitted).stdout)
+
+
+@pytest.mark.usefixtures("environment")
+def test_chains_and_arrays_of_a_user_whom_hadoop_does_not_know_run_by_the_keytab_of_the_service(service: Place) -> None:
+    with InfoClient.from_token_file(service.url, service.token_file, ANSWER_SECONDS) as admin:
+        _, token = admin.create_token("bob", Role.USER)
+    chain, numbers = "hdfs:///user/alice/chain", (1, 2)
+    word, read = ("sh", "-c", "echo the word > $OUTPUT/word"), ("sh", "-c", "cat $DATA/chain/word")
+    with InfoClient(service.url, token, ANSWER_SECONDS) as bob:
+        first = bob.submit_task(TaskSpec(word, memory_mb=128, output=chain))
+        second = bob.submit_task(TaskSpec(read, memory_mb=128, data=(chain,), after=(first.task_id,)))
+        array = [bob.submit_task(_one_of_array(number)) for number in numbers]
+
+        ended = [_end(bob, one.task_id) for one in (first, second, *array)]
+
+        printed = [bob.task_log(one.task_id, "stdout").text for one in ended]
+    assert [(one.state, one.reason) for one in ended] == 4 * [(TaskState.SUCCEEDED, "")]
+    module = "/opt/env/lib/python3.11/site-packages/packaging/__init__.py"
+    assert printed == ["", "the word\n", *(f"{number} {module}\n" for number in numbers)]
+    begun, before = ended[3].started_at, ended[2].ended_at
+    assert begun is not None and before is not None and begun >= before, "one of the array at once"
+
+
+def _one_of_array(number: int) -> TaskSpec:
+    program = "import os, packaging; print(os.environ['ARRAY_INDEX'], packaging.__file__)"
+    variables = {"ARRAY_INDEX": str(number)}
+    words = ("python", "-c", program)
+    return TaskSpec(words, memory_mb=128, variables=variables, array="squares", at_once=1, env="plain@1")
+
+
+def _end(client: InfoClient, task_id: str) -> Task:
+    """A task once it has ended."""
+
+    def look() -> Task | None:
+        task = client.task(task_id)
+        return task if task.state.is_final else None
+
+    found: Task = until(look)
+    return found
+
+
+def test_members_read_the_replicas_of_their_own_nodes_by_their_tokens(place: Place) -> None:
+    _draw(place.folder / "drawn")
+    packs, output = "hdfs://nodewise/user/alice/packs", "hdfs:///user/alice/read_packs"
+    succeed(place.nodewise("images", "pack", "drawn", packs, "--file-size", "6k"))
+    words = ("--members", "2", "--output", output, "--file", str(READER), "--memory", "768", "--wait")
+
+    succeed(place.nodewise("train", "submit", *words, "--", "python", READER.name, "packs", "hdfs:///user/alice/packs"))
+
+    nodes = place.ask_command("train", "report", output)["nodes"]
+    reads, local = (sum(node[name] for node in nodes.values()) for name in ("reads", "local_reads"))
+    assert reads == local == EPOCHS * SAMPLES  # both nodes hold all
+
+
+def _draw(folder: Path) -> None:
+    """Pictures of some classes, in a folder each."""
+    chance, shown = np.random.default_rng(5), {}
+    for number in range(SAMPLES):
+        name = f"class{number % CLASSES}/{number:03}.png"
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(chance.integers(256, size=(20, 24, 3), dtype=np.uint8)).save(folder / name)
+        shown[name] = f"class{number % CLASSES}"
+    labels.write(folder, shown, sorted(set(shown.values())))
