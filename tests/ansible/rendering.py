@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ PROGRAMS = {name: (f"{HADOOP}/bin/program.j2", name) for name in ("hdfs", "yarn"
 """By the name of what is made: the template below the roles, and what `item` is meanwhile."""
 
 Texts = dict[str, str]
+_FACTS = tempfile.TemporaryDirectory(prefix="facts-")
+"""What Ansible has found of this machine, which is the same for all machines of all inventories here."""
 
 
 def keys(text: str) -> dict[str, str]:
@@ -58,9 +61,12 @@ def render(
     inventory = {"all": {"children": groups, "vars": variables}}
     # Defaults of roles stand in files of variables here, which the inventory's would not replace.
     (folder / "told.json").write_text(json.dumps(variables))
-    answer = played(folder, folder / "write.yml", inventory, "-e", f"@{folder}/told.json")
+    kept = {"GATHERING": "smart", "CACHE_PLUGIN": "jsonfile", "CACHE_PLUGIN_CONNECTION": _FACTS.name}
+    settings = {f"ANSIBLE_{name}": value for name, value in kept.items()}
+    answer = played(folder, folder / "write.yml", inventory, "-e", f"@{folder}/told.json", **settings)
     assert answer.returncode == 0, answer.stdout[-4000:]
-    return {name: json.loads((folder / f"{name}.json").read_text()) for names in machines.values() for name in names}
+    found: dict[str, Texts] = json.loads((folder / "texts.json").read_text())
+    return found
 
 
 def _filling(templates: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
@@ -81,5 +87,5 @@ def _filling(templates: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 def _writing(folder: Path) -> dict[str, Any]:
-    name = f"{folder}/{{{{ inventory_hostname }}}}.json"
-    return {"copy": {"content": "{{ texts | to_json }}", "dest": name, "mode": "0600"}}
+    texts = "{{ dict(groups.all | zip(groups.all | map('extract', hostvars, 'texts'))) | to_json }}"
+    return {"copy": {"content": texts, "dest": f"{folder}/texts.json", "mode": "0600"}, "run_once": True}

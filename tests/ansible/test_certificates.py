@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PLAYBOOK = ROOT / ".venv-ansible" / "bin" / "ansible-playbook"
 DAY = 86_400
 
-pytestmark = pytest.mark.timeout(900)  # on a busy machine each run of Ansible takes a minute
+# On a busy machine each run of Ansible takes a minute.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("unless_tried_in_the_lab")]
 
 PLAY = """
 - hosts: master

@@ -47,6 +47,7 @@ Play = tuple[str, str, Sequence[str], dict[str, Any]]
 """A machine, a role, the names of files with tasks, and variables."""
 
 pytestmark = [
+    pytest.mark.usefixtures("unless_tried_in_the_lab"),
     pytest.mark.skipif(os.geteuid() != 0, reason="roles make files of root's"),
     pytest.mark.timeout(1800),  # on a busy machine each run of Ansible takes a minute
 ]

@@ -17,7 +17,10 @@ from tests.ansible.conftest import Answer, played
 REALM = "LAB.EXAMPLE.ORG"
 NAMES = ("nn", "service")
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the role makes files of root's")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="the role makes files of root's"),
+    pytest.mark.usefixtures("unless_tried_in_the_lab"),
+]
 
 
 def play(folder: Path) -> Answer:

@@ -16,6 +16,7 @@ from bench.info.errors import BenchError
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_every_figure_is_measured(tmp_path: Path) -> None:
     words = ["--quick", "--nodes", "20", "--json", "--output", str(tmp_path / "results")]
     done = subprocess.run(

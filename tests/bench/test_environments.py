@@ -46,6 +46,7 @@ def temporary() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.timeout(1800)
 def test_a_quick_run_measures_all_ways_and_leaves_nothing(temporary: Path, tmp_path: Path) -> None:
     pieces = [

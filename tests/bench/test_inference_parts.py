@@ -233,6 +233,7 @@ def keys_of(*ways: str) -> set[str]:
     return {key_of("uneven", 100, way, phase) for way in ways for phase in PHASES}
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.cluster
 @pytest.mark.timeout(1800)
 def test_a_pool_and_a_job_of_its_own_are_measured_in_turns(tmp_path: Path) -> None:
@@ -246,6 +247,7 @@ def test_a_pool_and_a_job_of_its_own_are_measured_in_turns(tmp_path: Path) -> No
     assert found["uneven_100_pool_whole"][0] < found["uneven_100_cold_whole"][0]
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.cluster
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not SPARK_PYTHON.exists(), reason="scripts/setup --bench installs Spark")

@@ -55,6 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]
     return place, json.loads(done.stdout)
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_every_figure_of_nodewise_is_measured(run: tuple[Path, dict[str, Any]]) -> None:
     found = {figure["name"]: figure["nodewise"] for figure in run[1]["figures"]}
 
@@ -68,6 +69,7 @@ def test_every_figure_of_nodewise_is_measured(run: tuple[Path, dict[str, Any]]) 
     assert 0 < found["visible_p50_seconds"] <= found["visible_p99_seconds"]
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.skipif(not shutil.which("prometheus"), reason="Debian's prometheus is not installed")
 def test_prometheus_is_measured_beside_it(run: tuple[Path, dict[str, Any]]) -> None:
     found = {figure["name"]: figure for figure in run[1]["figures"]}
@@ -77,6 +79,7 @@ def test_prometheus_is_measured_beside_it(run: tuple[Path, dict[str, Any]]) -> N
         assert found[name]["ratio"] == pytest.approx(found[name]["nodewise"] / found[name]["prometheus"])
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_machine_versions_date_and_stolen_time_are_kept_beside_the_table(run: tuple[Path, dict[str, Any]]) -> None:
     place, record = run
     kept = sorted((place / "results").iterdir())
@@ -90,6 +93,7 @@ def test_machine_versions_date_and_stolen_time_are_kept_beside_the_table(run: tu
     assert all(figure.text in kept[1].read_text() for figure in FIGURES)
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_nothing_is_left_behind(run: tuple[Path, dict[str, Any]]) -> None:
     place, _ = run
 
@@ -97,6 +101,7 @@ def test_nothing_is_left_behind(run: tuple[Path, dict[str, Any]]) -> None:
     assert at_work(place) == []
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_a_bench_that_is_told_to_end_leaves_nothing_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.info", "--quick", "--only", "ingest", "--rounds", "50"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(tmp_path), stderr=subprocess.DEVNULL) as process:

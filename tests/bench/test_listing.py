@@ -32,6 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]
     return place, json.loads(done.stdout)
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.cluster
 @pytest.mark.timeout(1800)
 def test_every_way_is_measured_and_the_cluster_is_gone(run: tuple[Path, dict[str, Any]]) -> None:
@@ -50,6 +51,7 @@ def test_every_way_is_measured_and_the_cluster_is_gone(run: tuple[Path, dict[str
     assert sorted(path.suffix for path in (place / "results").iterdir()) == [".json", ".md"]
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.cluster
 @pytest.mark.timeout(1800)
 def test_a_cluster_of_a_home_is_left_as_it_was(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def values(record: dict[str, Any], name: str) -> dict[str, list[float | None]]:
     return found
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_every_figure_is_measured_for_every_method_that_can_have_it(run: tuple[Path, dict[str, Any]]) -> None:
     _, record = run
 
@@ -53,6 +54,7 @@ def test_every_figure_is_measured_for_every_method_that_can_have_it(run: tuple[P
         assert all(values(record, name).values()), name
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_ratios_keep_what_a_bound_promises(run: tuple[Path, dict[str, Any]]) -> None:
     _, record = run
 
@@ -64,6 +66,7 @@ def test_ratios_keep_what_a_bound_promises(run: tuple[Path, dict[str, Any]]) -> 
     assert stealing < alone
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_time_and_memory_are_those_of_a_process(run: tuple[Path, dict[str, Any]]) -> None:
     _, record = run
 
@@ -76,6 +79,7 @@ def test_time_and_memory_are_those_of_a_process(run: tuple[Path, dict[str, Any]]
         assert 10e6 < before <= peak
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_the_table_and_the_record_are_kept_with_machine_and_date(run: tuple[Path, dict[str, Any]]) -> None:
     place, record = run
     kept = sorted(place.iterdir())

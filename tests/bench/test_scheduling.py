@@ -17,6 +17,7 @@ from bench.scheduling.table import ROWS, markdown, rows
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.timeout(1800)
 def test_both_policies_are_measured_in_both_ways(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.scheduling", "--quick", "--json", "--output", str(tmp_path)]

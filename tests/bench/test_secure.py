@@ -317,6 +317,7 @@ def test_a_new_cluster_gets_the_hdfs_of_another_one_whole_or_not_at_all(tmp_path
     assert (home / "cluster" / "nodes" / "1" / "data" / "block").read_text() == "one"
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.cluster
 @pytest.mark.timeout(1800)
 def test_three_clusters_list_the_same_files_which_were_made_once(tmp_path: Path) -> None:
@@ -334,6 +335,7 @@ def test_three_clusters_list_the_same_files_which_were_made_once(tmp_path: Path)
     assert [one for one in psutil.process_iter() if str(tmp_path) in " ".join(command_line(one))] == []
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("piece", "keys"),

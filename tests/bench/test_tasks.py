@@ -16,6 +16,7 @@ from bench.tasks.__main__ import main
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.usefixtures("only_when_long")
 @pytest.mark.timeout(1800)
 def test_a_quick_run_measures_every_figure_and_keeps_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.tasks", "--quick", "--json", "--output", str(tmp_path / "results")]

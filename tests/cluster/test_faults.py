@@ -30,6 +30,8 @@ JOBS = (
     ("job",),
 )
 """The faults of each; what takes long, to do or to mend, comes last, lest the job ends meanwhile."""
+SELDOM = (("zombie_master",), ("stuck", "resourcemanager"), ("client", "node"))
+"""Those that a usual run leaves out; bench.faults has them, too."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,14 @@ def place(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield Local(stage)
 
 
-@pytest.mark.parametrize("kinds", JOBS, ids="-".join)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(kinds, marks=[pytest.mark.usefixtures("only_when_long")] if kinds in SELDOM else [])
+        for kinds in JOBS
+    ],
+    ids="-".join,
+)
 def test_no_picture_is_lost(place: Local, kinds: tuple[str, ...]) -> None:
     left = list(kinds)
     while left:  # what came too late for a job gets one more, in which it comes earlier

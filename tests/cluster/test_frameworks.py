@@ -120,6 +120,7 @@ def _hold(server: socket.socket) -> None:
                 one.sendall(b"x")
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_three_frameworks_with_three_versions_of_numpy_run_at_once_on_a_node(
     made: None, node: str, platform: Platform
 ) -> None:
