@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,8 +25,12 @@ PROGRAMS = {name: (f"{HADOOP}/bin/program.j2", name) for name in ("hdfs", "yarn"
 """By the name of what is made: the template below the roles, and what `item` is meanwhile."""
 
 Texts = dict[str, str]
-_FACTS = tempfile.TemporaryDirectory(prefix="facts-")
-"""What Ansible has found of this machine, which is the same for all machines of all inventories here."""
+
+
+@cache
+def _facts() -> tempfile.TemporaryDirectory[str]:
+    """What Ansible has found of this machine, which is the same for all machines of all inventories here."""
+    return tempfile.TemporaryDirectory(prefix="facts-")
 
 
 def keys(text: str) -> dict[str, str]:
@@ -61,7 +66,7 @@ def render(
     inventory = {"all": {"children": groups, "vars": variables}}
     # Defaults of roles stand in files of variables here, which the inventory's would not replace.
     (folder / "told.json").write_text(json.dumps(variables))
-    kept = {"GATHERING": "smart", "CACHE_PLUGIN": "jsonfile", "CACHE_PLUGIN_CONNECTION": _FACTS.name}
+    kept = {"GATHERING": "smart", "CACHE_PLUGIN": "jsonfile", "CACHE_PLUGIN_CONNECTION": _facts().name}
     settings = {f"ANSIBLE_{name}": value for name, value in kept.items()}
     answer = played(folder, folder / "write.yml", inventory, "-e", f"@{folder}/told.json", **settings)
     assert answer.returncode == 0, answer.stdout[-4000:]

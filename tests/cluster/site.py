@@ -21,6 +21,7 @@ from hadoop.rest.pages import NoAnswer
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import TIMEOUT_VARIABLE
+from infosvc.wire.tasks import Task
 from tests.cluster.small_network import small_network
 
 KIND = "NODEWISE"
@@ -91,6 +92,17 @@ def until(condition: Callable[[], Any], seconds: float = 240) -> Any:
                 return found
         assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.1)
+
+
+def wait_for_end(client: InfoClient, task_id: str, seconds: float = 240) -> Task:
+    """A task once it has ended."""
+
+    def look() -> Task | None:
+        task = client.task(task_id)
+        return task if task.state.is_final else None
+
+    found: Task = until(look, seconds)
+    return found
 
 
 def succeed(done: subprocess.CompletedProcess[str]) -> str:

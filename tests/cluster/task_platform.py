@@ -21,7 +21,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role
 from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from infosvc.wire.tasks import Task
-from tests.cluster.site import ANSWER_SECONDS, until
+from tests.cluster.site import ANSWER_SECONDS, wait_for_end
 from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,13 +53,7 @@ class Platform:
 
     def ended(self, task_id: str, seconds: float = 240) -> Task:
         """A task once it has ended."""
-
-        def look() -> Task | None:
-            task = self.user.task(task_id)
-            return task if task.state.is_final else None
-
-        found: Task = until(look, seconds)
-        return found
+        return wait_for_end(self.user, task_id, seconds)
 
     def log(self, task_id: str, stream: str = "stdout") -> str:
         """All that a task has printed."""

@@ -45,15 +45,10 @@ def place(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield Local(stage)
 
 
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        pytest.param(kinds, marks=[pytest.mark.usefixtures("only_when_long")] if kinds in SELDOM else [])
-        for kinds in JOBS
-    ],
-    ids="-".join,
-)
-def test_no_picture_is_lost(place: Local, kinds: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("kinds", JOBS, ids="-".join)
+def test_no_picture_is_lost(place: Local, kinds: tuple[str, ...], request: pytest.FixtureRequest) -> None:
+    if kinds in SELDOM:
+        request.getfixturevalue("only_when_long")
     left = list(kinds)
     while left:  # what came too late for a job gets one more, in which it comes earlier
         outcome = trials.run(place, JOBS.index(kinds), left, random.Random(SEED), PICTURES)

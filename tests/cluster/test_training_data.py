@@ -6,19 +6,17 @@ import json
 import os
 import re
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 from hadoop.installation import ROOT
 from jobs.application.package import WORKER_PYTHON
-from jobs.images import labels
 from tests.cluster.site import Site, nodewise, succeed
+from tests.learning.drawn import draw_classes
 from tests.recipes.pages import block
 
 PROGRAM = ROOT / "tests" / "learning" / "from_hdfs.py"
@@ -32,7 +30,8 @@ LAID = {"parquet": "/training/rows", "folder": "/training/pictures", "packs": "/
 def laid(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The site, with the same seeded pictures as files and as packs, and rows of numbers, each on three nodes."""
     folder, chance = tmp_path_factory.mktemp("laid"), np.random.default_rng(5)
-    pictures = _draw(folder, chance)
+    pictures = folder / "pictures"
+    draw_classes(pictures, chance, SAMPLES, CLASSES)
     hdfs = site.hdfs()
     for path in sorted(pictures.rglob("*.png")):
         hdfs.write(f"{LAID['folder']}/{path.relative_to(pictures)}", data=path.read_bytes(), replication=REPLICAS)
@@ -47,18 +46,6 @@ def laid(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
         content = (folder / "rows.parquet").read_bytes()
         hdfs.write(f"{LAID['parquet']}/{number}.parquet", data=content, replication=REPLICAS)
     return site
-
-
-def _draw(folder: Path, chance: np.random.Generator) -> Path:
-    """A sub-folder a class, and the table that packs are made by."""
-    shown = {}
-    for number in range(SAMPLES):
-        name = f"class{number % CLASSES}/{number:03}.png"
-        (folder / "pictures" / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(chance.integers(256, size=(20, 24, 3), dtype=np.uint8)).save(folder / "pictures" / name)
-        shown[name] = f"class{number % CLASSES}"
-    labels.write(folder / "pictures", shown, sorted(set(shown.values())))
-    return folder / "pictures"
 
 
 def python(site: Site, *words: str) -> str:

@@ -6,7 +6,6 @@ their names: the last one stops the cluster.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from tests.cluster.apart.secure.place import (
     CAPABILITY,
     LOADED,
     OUTLIVING,
+    PACKAGES,
     PICTURES,
     ROOT,
     TOKEN_SECONDS,
@@ -33,7 +33,7 @@ from tests.cluster.apart.secure.place import (
     Place,
 )
 from tests.cluster.hadoop_scripts import Scripts, scripts_of
-from tests.cluster.site import ANSWER_SECONDS, succeed, until
+from tests.cluster.site import ANSWER_SECONDS, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
 
@@ -87,8 +87,7 @@ def service(place: Place) -> Iterator[Place]:
 @pytest.fixture(scope="package")
 def environment(place: Place) -> Any:
     """An environment, `plain@1`, that alice makes with her ticket."""
-    packages = ("--package", "packaging==26.4", "--package", "hdfs-native==0.14.7")
-    return json.loads(succeed(place.nodewise("env", "make", "plain", "--version", "1", *packages, "--json")))
+    return place.ask_command("env", "make", "plain", "--version", "1", *PACKAGES)
 
 
 @pytest.fixture(scope="package")

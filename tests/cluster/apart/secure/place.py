@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[4]
 PICTURES = 12
 LOADED = "/user/alice/pictures"
 CAPABILITY = "perf_even"
+PACKAGES = ("--package", "packaging==26.4", "--package", "hdfs-native==0.14.7")
+"""Of the environment `plain@1`."""
 TOKEN_SECONDS = 60
 """How long a token is good that nobody renews, as by YARN while no ResourceManager is active."""
 OUTLIVING = 1.2 * TOKEN_SECONDS
@@ -87,9 +89,9 @@ class Place:
         """A command of a user's, once it has ended."""
         return self.start(*words, user=user, **changed).end()
 
-    def ask_command(self, *words: str) -> Any:
+    def ask_command(self, *words: str, **changed: str) -> Any:
         """What a command of alice's prints as JSON."""
-        return json.loads(succeed(self.nodewise(*words, "--json")))
+        return json.loads(succeed(self.nodewise(*words, "--json", **changed)))
 
     def kinit(self, *words: str, **changed: str) -> None:
         """Get alice a ticket, by her keytab."""

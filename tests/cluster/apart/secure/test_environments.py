@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
-from infosvc.wire.tasks import Task, TaskState
-from jobs.images import labels
-from tests.cluster.apart.secure.place import NO_TICKET, ROOT, Place
-from tests.cluster.site import ANSWER_SECONDS, succeed, until
+from infosvc.wire.tasks import TaskState
+from tests.cluster.apart.secure.place import NO_TICKET, PACKAGES, ROOT, Place
+from tests.cluster.site import ANSWER_SECONDS, succeed, until, wait_for_end
+from tests.learning.drawn import draw_classes
 
 READER = ROOT / "tests" / "learning" / "from_hdfs.py"
 SAMPLES, CLASSES, EPOCHS = 48, 4, 3
@@ -52,14 +51,18 @@ def test_a_task_runs_in_an_environment_that_is_published_by_keytab_or_ticket(ser
 def test_members_read_hdfs_by_their_tokens_in_an_environment_that_nodes_fetch_ahead(
     service: Place, environment: Any
 ) -> None:
-    assert service.ask_command("env", "verify", "plain@1") == {"damaged": []}
-    assert "plain@1" in [one["name"] for one in service.ask_command("env", "list") if "digest" in one]
+    keytab = service.by_keytab()
+    again = service.ask_command("env", "make", "plain", "--version", "1", *PACKAGES, **keytab)
+    assert (environment["is_new"], again["is_new"], again["digest"]) == (True, False, environment["digest"])
+    assert service.ask_command("env", "verify", "plain@1", **keytab) == {"damaged": []}
+    listed = service.ask_command("env", "list", **keytab)
+    assert [one["name"] for one in listed if "digest" in one] == ["plain@1"]
     (service.folder / "read.py").write_text(READ)
     words = ("--members", "1", "--memory", "512", "--restarts", "0", "--output", "hdfs:///user/alice/read")
     line = ("train", "submit", "--json", *words, "--env", "plain@1", "--file", "read.py", "--", "python", "read.py")
 
     # One after the other: on two nodes of two cores each, one's master could have the core that the other waits for.
-    warmed = service.ask_command("env", "warm", "plain@1", "--all")
+    warmed = service.ask_command("env", "warm", "plain@1", "--all", **keytab)
     training = service.start(*line)
 
     assert sorted(warmed["nodes"]) == sorted(service.cluster.nodes)
@@ -82,7 +85,7 @@ def test_chains_and_arrays_of_a_user_whom_hadoop_does_not_know_run_by_the_keytab
         second = bob.submit_task(TaskSpec(read, memory_mb=128, data=(chain,), after=(first.task_id,)))
         array = [bob.submit_task(_one_of_array(number)) for number in numbers]
 
-        ended = [_end(bob, one.task_id) for one in (first, second, *array)]
+        ended = [wait_for_end(bob, one.task_id) for one in (first, second, *array)]
 
         printed = [bob.task_log(one.task_id, "stdout").text for one in ended]
     assert [(one.state, one.reason) for one in ended] == 4 * [(TaskState.SUCCEEDED, "")]
@@ -99,36 +102,16 @@ def _one_of_array(number: int) -> TaskSpec:
     return TaskSpec(words, memory_mb=128, variables=variables, array="squares", at_once=1, env="plain@1")
 
 
-def _end(client: InfoClient, task_id: str) -> Task:
-    """A task once it has ended."""
-
-    def look() -> Task | None:
-        task = client.task(task_id)
-        return task if task.state.is_final else None
-
-    found: Task = until(look)
-    return found
-
-
 def test_members_read_the_replicas_of_their_own_nodes_by_their_tokens(place: Place) -> None:
-    _draw(place.folder / "drawn")
+    draw_classes(place.folder / "drawn", np.random.default_rng(5), SAMPLES, CLASSES)
+    keytab = place.by_keytab()
     packs, output = "hdfs://nodewise/user/alice/packs", "hdfs:///user/alice/read_packs"
-    succeed(place.nodewise("images", "pack", "drawn", packs, "--file-size", "6k"))
+    succeed(place.nodewise("images", "pack", "drawn", packs, "--file-size", "6k", **keytab))
     words = ("--members", "2", "--output", output, "--file", str(READER), "--memory", "768", "--wait")
 
-    succeed(place.nodewise("train", "submit", *words, "--", "python", READER.name, "packs", "hdfs:///user/alice/packs"))
+    program = ("python", READER.name, "packs", "hdfs:///user/alice/packs")
+    succeed(place.nodewise("train", "submit", *words, "--", *program, **keytab))
 
-    nodes = place.ask_command("train", "report", output)["nodes"]
+    nodes = place.ask_command("train", "report", output, **keytab)["nodes"]
     reads, local = (sum(node[name] for node in nodes.values()) for name in ("reads", "local_reads"))
     assert reads == local == EPOCHS * SAMPLES  # both nodes hold all
-
-
-def _draw(folder: Path) -> None:
-    """Pictures of some classes, in a folder each."""
-    chance, shown = np.random.default_rng(5), {}
-    for number in range(SAMPLES):
-        name = f"class{number % CLASSES}/{number:03}.png"
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(chance.integers(256, size=(20, 24, 3), dtype=np.uint8)).save(folder / name)
-        shown[name] = f"class{number % CLASSES}"
-    labels.write(folder, shown, sorted(set(shown.values())))
