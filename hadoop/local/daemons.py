@@ -145,7 +145,7 @@ def command(daemon: Daemon, *arguments: str, notes_classes: bool = False) -> lis
         str(cluster.java),
         f"-Xmx{64 if daemon.kind in _SMALL else 192}m",
         "-XX:+UseSerialGC",
-        *(() if _encrypts(daemon) else ("-XX:TieredStopAtLevel=1",)),
+        *(() if _encrypts_much(daemon) else ("-XX:TieredStopAtLevel=1",)),
         "-XX:-UsePerfData",
         *class_archives.options(_archive_kind(daemon), cluster.java, _jars(daemon), notes_classes),
         f"-XX:ErrorFile={cluster.logs}/{daemon.kind}-%p.crash",
@@ -168,9 +168,9 @@ def _kdc() -> Path:
     return programs.find("krb5kdc")
 
 
-def _encrypts(daemon: Daemon) -> bool:
-    """Whether it encrypts files' content, for which only Java's highest level uses the processor's own instructions."""
-    return daemon.kind == "datanode" and daemon.cluster.protection == "privacy"
+def _encrypts_much(daemon: Daemon) -> bool:
+    """Whether it encrypts files or long lists, for which only Java's highest level uses the processor's own AES."""
+    return daemon.kind in ("datanode", "namenode") and daemon.cluster.protection == "privacy"
 
 
 def _archive_kind(daemon: Daemon) -> str:

@@ -141,11 +141,12 @@ def test_what_is_sent_is_protected_as_asked_for(both: Cluster) -> None:
     assert said["dfs.encrypt.data.transfer.cipher.suites"] == "AES/CTR/NoPadding"
 
 
-def test_only_datanodes_that_encrypt_have_java_at_its_highest_level(both: Cluster) -> None:
+def test_only_daemons_that_encrypt_much_have_java_at_its_highest_level(both: Cluster) -> None:
     limited = {daemon.kind for daemon in daemons.of(both) if "-XX:TieredStopAtLevel=1" in daemons.command(daemon)}
-    assert {daemon.kind for daemon in daemons.of(both)} - limited == {"datanode", "kdc", "sshd"}
+    assert {daemon.kind for daemon in daemons.of(both)} - limited == {"datanode", "namenode", "kdc", "sshd"}
     less = replace(both, protection="integrity")
-    assert "-XX:TieredStopAtLevel=1" in daemons.command(Daemon(less, "datanode", less.nodes[0]))
+    for kind, address in (("datanode", less.nodes[0]), ("namenode", less.master)):
+        assert "-XX:TieredStopAtLevel=1" in daemons.command(Daemon(less, kind, address))
 
 
 def test_clients_that_load_other_classes_have_another_archive(both: Cluster, tmp_path: Path) -> None:
