@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flask import g
 
 from infosvc.access.roles import Caller
 from infosvc.alerts.outside import ClusterFacts, FailedJob
 from infosvc.data.event_sources import EventSource
+from infosvc.http.api.body import body, read
 from infosvc.http.api.call_group import PREFIX, CallGroup, Route
 from infosvc.http.api.exchange import latest, record_call
 from infosvc.tasks.listing import find
@@ -22,6 +23,8 @@ from jobs.dashboard.sources.values import Viewer
 if TYPE_CHECKING:
     from jobs.dashboard.sources.yarn import Known
 
+R = TypeVar("R")
+
 
 class _Values:
     """What the service that answers the call knows."""
@@ -32,6 +35,9 @@ class _Values:
     def viewer(self) -> Viewer:
         caller: Caller = g.caller
         return caller
+
+    def read_body(self, record: type[R]) -> R:
+        return read(record, body())
 
     def tasks(self) -> Mapping[str, Task]:
         return {task_id: stored.task for task_id, stored in latest().configuration.tasks.items()}

@@ -37,6 +37,7 @@ const PAGES = {
   compare: { list: () => import("./pages/tasks/compare.js"), title: "Compare tasks", lit: "tasks" },
   jobs: { list: () => import("./pages/jobs.js"), title: "Jobs", lit: "jobs" },
   job: { one: () => import("./pages/job.js"), title: "Job", lit: "jobs" },
+  pools: { list: () => import("./pages/pools.js"), title: "Pools", lit: "pools" },
   queue: { list: () => import("./pages/queue.js"), title: "Queue", lit: "queue" },
 };
 

@@ -74,3 +74,50 @@ class LogIn(Record):
             limits=Limits(shortest=1, longest=LONGEST_TOKEN), example="nw_reader_24phvwWW7ycEEcBpTyE3VWBVbTz5qfWHY"
         )
     )
+
+
+_PATH = Limits(shortest=1, longest=4096)
+_NAME = Limits(shortest=1, longest=128)
+
+
+@dataclass(frozen=True)
+class PoolJobBody(Record):
+    """A job for a pool: what it has of its own. Network and batch are the pool's, and may be named to make sure."""
+
+    input: str = field(metadata=describe("folder in HDFS", limits=_PATH, example="/data/images"))
+    output: str = field(
+        metadata=describe(
+            "folder in HDFS for the results, which must not exist yet", limits=_PATH, example="/out/pooled"
+        )
+    )
+    capability: str = field(
+        metadata=describe("data name that tells what a node can do", limits=_NAME, example="perf_cpu")
+    )
+    cold_start: str | None = field(
+        default=None,
+        metadata=describe(
+            "data name that decides where no node has the capability yet; that of free CPU if left out", limits=_NAME
+        ),
+    )
+    policy: str = field(default="algorithm1", metadata=describe("that divides the images", limits=_NAME))
+    fallback: str | None = field(
+        default=None,
+        metadata=describe("policy where the capability cannot be had; refused if left out", limits=_NAME),
+    )
+    steal: bool = field(default=True, metadata=describe("whether idle nodes take work that others still have"))
+    weight: float = field(
+        default=1.0,
+        metadata=describe(
+            "its share of workers that jobs have together, 0.01 to 100", limits=Limits(least=0.01, most=100)
+        ),
+    )
+    engine: str | None = field(default=None, metadata=describe("refused if the pool has another", limits=_NAME))
+    model: str | None = field(
+        default=None, metadata=describe("as the pool tells it; refused if it has another", limits=_NAME)
+    )
+    batch: int | None = field(
+        default=None,
+        metadata=describe(
+            "images of one inference; refused if the pool has others", limits=Limits(least=1, most=10**6)
+        ),
+    )

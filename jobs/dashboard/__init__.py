@@ -6,7 +6,9 @@ Whoever stands above both adds them to the service:
 
     home     nodewise's home, where `nodewise cluster up` keeps its site files
     values   what the service knows: `data(data_name)` and `task(task_id)` as InfoClient has them, all tasks, who calls
-    note     called within the request that ends a job, before it does: leaves the line in the audit log
+             and what the call's body holds
+    note     called within the request that ends a job or gives one to a pool, before it does: leaves the line in the
+             audit log
     open_paths  of HDFS, which every caller sees as the service does where Hadoop has Kerberos
 
 `nodewise.board` hands them to the service, which answers an InfoError in its own form, and tells events of jobs.
@@ -23,10 +25,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobs.dashboard.calls import Calls, Tell, View, make_views
+from jobs.dashboard.calls import Calls, Tell
 from jobs.dashboard.routes import BoardRoute
 from jobs.dashboard.sources.site import Site
 from jobs.dashboard.sources.values import ServiceView
+from jobs.dashboard.views import View, make_views
 
 if TYPE_CHECKING:
     from jobs.dashboard.sources.yarn import Known

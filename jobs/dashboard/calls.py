@@ -9,12 +9,10 @@ ages and durations seconds, sizes bytes, ratios 0 to 1.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
@@ -22,33 +20,29 @@ from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from hadoop.errors import HadoopError
-from hadoop.rest.pages import NotKnown
 from hadoop.rest.webhdfs import WebHdfs
-from infosvc.wire.errors import Conflict, Forbidden, InfoError, InvalidInput, NotFound, NotReady
+from infosvc.wire.errors import Conflict, InfoError, InvalidInput, NotReady
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import check_name
 from infosvc.wire.tasks import POINTS
 from jobs.dashboard.briefly import Briefly
-from jobs.dashboard.routes import ROUTES, BoardRoute
-from jobs.dashboard.sources.eyes import SERVICE, Eyes, Hdfs, NotShown, SeenHdfs, name_of_home
+from jobs.dashboard.parameters import check_job_id, read_whole_number
+from jobs.dashboard.sources.eyes import SERVICE, Eyes, Hdfs, SeenHdfs, name_of_home
 from jobs.dashboard.sources.hdfs import plain_path
 from jobs.dashboard.sources.site import Place, Site
 from jobs.dashboard.sources.values import ServiceView
-from jobs.errors import JobError
 
 if TYPE_CHECKING:
     from jobs.dashboard.answers import JobContainer, WholeJob
     from jobs.dashboard.job_events import JobEvents
+    from jobs.dashboard.pool_answers import ShownPool
     from jobs.dashboard.showing import Reader
     from jobs.dashboard.sources.yarn import Known, RestYarn
+    from jobs.kinds.pool.client import Pool
 
 T = TypeVar("T")
-View = Callable[..., ResponseReturnValue]
 Tell = Callable[[Mapping[str, Any]], None]
 
-JOB_ID = re.compile(r"application_[0-9]{1,20}_[0-9]{1,20}")
-MOST_AT_ONCE = 32
-"""Calls under way: a Hadoop that hangs must leave the service its other threads."""
 VALUES_AT_ONCE = 4
 """Calls that read what tasks have reported: one may need 60 MB of memory."""
 VALUES_WAIT_SECONDS = 5.0
@@ -57,7 +51,6 @@ LIST_SECONDS = 2.0
 SETTLED_SECONDS = 20.0
 """For what hardly changes: plans of one listing, decisions, reports."""
 LISTING_WAIT_SECONDS = 3.0
-LARGEST_NUMBER = 2**53
 INFER_SECONDS = 30
 
 
@@ -162,7 +155,7 @@ class Calls:
         container = request.args.get("container")
         if not container:
             return _answer(log_pieces.containers_answer(known, found))
-        stream, offset = request.args.get("stream", "stdout"), _whole_number("offset", "0")
+        stream, offset = request.args.get("stream", "stdout"), read_whole_number("offset", "0")
         return _answer(log_pieces.piece(place, known, found, container, stream, offset))
 
     def queue(self) -> ResponseReturnValue:
@@ -180,14 +173,54 @@ class Calls:
         whole = self._briefly.get(("queue", place), LIST_SECONDS, lambda: look(manager, tasks, list_ended))
         return _answer(shown_to(self._values.viewer(), whole, tasks))
 
+    def pools(self) -> ResponseReturnValue:
+        """List the pools that are up."""
+        from jobs.dashboard.pools import list_pools
+        from jobs.kinds.pool.client import Pools
+
+        place = self._site.place()
+        eyes = self._eyes(place)
+        eyes.check_jobs()
+        ask = Pools(place.conf_dir, place.user).list
+        return _answer(
+            list_pools(self._briefly.get(("pools", place), LIST_SECONDS, ask), eyes, self._user(place, eyes))
+        )
+
+    def pool(self, pool: str) -> ResponseReturnValue:
+        """Show a pool."""
+        from jobs.dashboard.pools import show_pool
+        from jobs.dashboard.showing import Watches
+
+        place, watches = self._site.place(), self._once("watches", Watches)
+        eyes = self._eyes(place)
+        eyes.check_jobs()
+
+        def look() -> ShownPool:
+            found = self._find_pool(place, eyes, pool)
+            known = self._find_job(place, eyes, found.application_id)
+            return show_pool(pool, found, watches.look(known, self._yarn(place).status))
+
+        return _answer(self._briefly.get(("pool", place, eyes, pool), LIVE_SECONDS, look))
+
+    def give(self, pool: str) -> ResponseReturnValue:
+        """Give a job to a pool."""
+        from infosvc.wire.bodies import PoolJobBody
+        from jobs.dashboard.pools import Giving
+
+        body, place = self._values.read_body(PoolJobBody), self._site.place()
+        eyes = self._eyes(place)
+        eyes.check_jobs()
+        giving: Giving = self._once("giving", Giving)
+        return _answer(giving.give(pool, lambda: self._find_pool(place, eyes, pool), body, self._note)), 201
+
     def infer(self, pool: str) -> ResponseReturnValue:
         """Have a pool look at a picture."""
         from jobs.dashboard.inference import Inference
-        from jobs.kinds.pool.client import Pool, Pools
+        from jobs.kinds.pool.client import Pools
         from jobs.kinds.pool.wishes import Picture
 
         name, path, content = request.args.get("name", ""), request.args.get("path", ""), request.get_data()
-        seconds = _whole_number("seconds", str(INFER_SECONDS))
+        seconds = read_whole_number("seconds", str(INFER_SECONDS))
         if bool(path) == bool(content):
             raise InvalidInput("either the body holds a picture, or path names one of HDFS", "path")
         if not 1 <= seconds <= INFER_SECONDS:
@@ -207,15 +240,15 @@ class Calls:
         from jobs.dashboard.tasks import record
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
-        stream, offset = request.args.get("stream", "stdout"), _whole_number("offset", "0")
-        return _answer(record.log_piece(hdfs, task, stream, _whole_number("attempt", "0") or None, offset))
+        stream, offset = request.args.get("stream", "stdout"), read_whole_number("offset", "0")
+        return _answer(record.log_piece(hdfs, task, stream, read_whole_number("attempt", "0") or None, offset))
 
     def task_values(self, task_id: str) -> ResponseReturnValue:
         """Show what a task's program has reported, or used."""
         from jobs.dashboard.tasks import curves
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
-        attempt, points = _whole_number("attempt", "0") or None, _whole_number("points", str(POINTS))
+        attempt, points = read_whole_number("attempt", "0") or None, read_whole_number("points", str(POINTS))
         if not self._values_room.acquire(timeout=VALUES_WAIT_SECONDS):
             raise NotReady("values of many tasks are read already", remedy="try again in a few seconds")
         try:
@@ -229,7 +262,7 @@ class Calls:
         from jobs.dashboard.tasks import record
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
-        return _answer(record.decision(hdfs, task, _whole_number("attempt", "0") or None))
+        return _answer(record.decision(hdfs, task, read_whole_number("attempt", "0") or None))
 
     def task_outputs(self, task_id: str) -> ResponseReturnValue:
         """List the files that a task left."""
@@ -243,7 +276,7 @@ class Calls:
 
         task, hdfs = self._values.task(task_id), self._hdfs(self._site.place())
         name = request.args.get("path", "")
-        found = outputs.piece(hdfs, task, name, _whole_number("offset", "0"))
+        found = outputs.piece(hdfs, task, name, read_whole_number("offset", "0"))
         answer = Response(found.content, content_type="application/octet-stream")
         answer.headers["Content-Disposition"] = "attachment"
         if found.next is not None:
@@ -257,7 +290,7 @@ class Calls:
         place, node = self._site.place(), request.args.get("node") or None
         eyes = self._eyes(place)
         eyes.check_jobs()
-        key = ("decision", place, eyes, _check_job_id(job_id), node)
+        key = ("decision", place, eyes, check_job_id(job_id), node)
         said = self._briefly.get(
             key, SETTLED_SECONDS, lambda: decision_answer(self._reader(place, eyes).decision(job_id), node)
         )
@@ -268,7 +301,7 @@ class Calls:
         from jobs.dashboard.answers import EndedJob
 
         place = self._site.place()
-        known = self._yarn(place).find(_check_job_id(job_id))
+        known = self._yarn(place).find(check_job_id(job_id))
         if known.application.has_ended:
             raise Conflict(f"{job_id} has ended already: {known.application.final.lower()}")
         self._endings().begin(place, job_id, self._note)
@@ -289,7 +322,13 @@ class Calls:
 
     def _find_job(self, place: Place, eyes: Eyes, job_id: str) -> Known:
         ask = self._yarn(place, eyes).find
-        return self._briefly.get(("job", place, eyes, _check_job_id(job_id)), LIVE_SECONDS, lambda: ask(job_id))
+        return self._briefly.get(("job", place, eyes, check_job_id(job_id)), LIVE_SECONDS, lambda: ask(job_id))
+
+    def _find_pool(self, place: Place, eyes: Eyes, name: str) -> Pool:
+        """The pool of a name that belongs to whose eyes they are; NotNow when there is none."""
+        from jobs.kinds.pool.client import Pools
+
+        return Pools(place.conf_dir, self._user(place, eyes), self._seen(place, eyes)).find(name)
 
     def _running(self, place: Place) -> list[str]:
         return self._briefly.get(("nodes", place), LIST_SECONDS, self._yarn(place).running_nodes)
@@ -317,6 +356,10 @@ class Calls:
         """The user that the service is to Hadoop."""
         return self._briefly.get(("own name", place), SETTLED_SECONDS, lambda: name_of_home(self._hdfs(place)))
 
+    def _user(self, place: Place, eyes: Eyes) -> str:
+        """Whose eyes they are, to Hadoop."""
+        return eyes.user or self._own_name(place)
+
     def _yarn(self, place: Place, eyes: Eyes = SERVICE) -> RestYarn:
         from jobs.dashboard.sources.yarn import RestYarn
 
@@ -341,53 +384,5 @@ class Calls:
             return found
 
 
-def make_views(calls: Calls) -> list[tuple[BoardRoute, View]]:
-    """What answers each call of the list."""
-    room = threading.BoundedSemaphore(MOST_AT_ONCE)
-    return [(route, translate_errors(getattr(calls, route.name), room)) for route in ROUTES]
-
-
-def translate_errors(view: View, room: threading.BoundedSemaphore) -> View:
-    """The view with what can go wrong in the service's own errors: the one place where Hadoop's become those.
-
-    NotReady, at once, when there is no `room` for one more call.
-    """
-
-    @wraps(view)
-    def call(**named: str) -> ResponseReturnValue:
-        if not room.acquire(blocking=False):
-            raise NotReady(f"{MOST_AT_ONCE} calls wait for Hadoop already", remedy="try again in a few seconds")
-        try:
-            return view(**named)
-        except NotKnown as error:
-            raise NotFound(str(error)) from error
-        except NotShown as error:
-            raise Forbidden(str(error)) from error
-        except HadoopError as error:
-            raise NotReady(str(error)) from error
-        except JobError as error:
-            raise NotFound(str(error)) from error
-        finally:
-            room.release()
-
-    return call
-
-
 def _answer(record: Any) -> Response:
     return jsonify(answer_of(record))
-
-
-def _check_job_id(job_id: str) -> str:
-    if not JOB_ID.fullmatch(job_id):
-        raise InvalidInput(
-            f"{job_id!r} is not a job id", "job_id", remedy="it looks like application_1700000000000_0001"
-        )
-    return job_id
-
-
-def _whole_number(name: str, default: str) -> int:
-    """A parameter of the call."""
-    said = request.args.get(name, default)
-    if not (said.isascii() and said.isdecimal() and len(said) < 17 and int(said) <= LARGEST_NUMBER):
-        raise InvalidInput(f"{name} is {said[:30]!r}: it must be a whole number, 0 or more", name)
-    return int(said)

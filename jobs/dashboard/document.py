@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from infosvc.wire.bodies import PoolJobBody
 from infosvc.wire.queues import ClusterQueues
 from infosvc.wire.records import Role
 from infosvc.wire.tasks import EXAMPLE_ID, TaskDecision, TaskLogPiece, TaskOutputs, TaskValues
@@ -19,6 +20,7 @@ from jobs.dashboard.answers import (
 )
 from jobs.dashboard.inference import Inferred
 from jobs.dashboard.path_answers import ListingPath, ShownPath
+from jobs.dashboard.pool_answers import GivenJob, ListedPools, ShownPool
 from jobs.dashboard.routes import ROUTES
 
 _AWAY = {"description": "Hadoop does not answer, or no cluster is known here: the message says what to set"}
@@ -36,7 +38,7 @@ def _parameter(name: str, description: str, example: object, kind: str = "string
 
 
 def _call(summary: str, description: str, *parameters: Any, **responses: Any) -> dict[str, Any]:
-    given = {code.removeprefix("on_"): said for code, said in responses.items()} | {"503": _AWAY}
+    given = {"503": _AWAY} | {code.removeprefix("on_"): said for code, said in responses.items()}
     return {
         "tags": ["board"],
         "summary": summary,
@@ -56,6 +58,10 @@ _PICTURE = {
     "description": "the bytes of a picture",
     "schema": {"type": "string", "format": "binary"},
 }
+_NO_POOL = {"description": "there is no such pool: the message names those that there are"}
+_WHOSE_POOL = (
+    "The pool is one of the service's own user; where Hadoop has Kerberos, one of the user whose token is shown."
+)
 _NO_OUTPUT = {"description": "no such task, or it has left no output, or not this file"}
 _WRONG = {"description": "a parameter is missing or wrong"}
 
@@ -120,6 +126,32 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         "with a probability of 80 %. Users see what is known of their own tasks and the positions of all others, "
         "admins all.",
         on_200=_answer("the queues", ClusterQueues),
+    ),
+    "pools": _call(
+        "List pools",
+        "Those that are up or coming up, by name: what `nodewise pool list --json` prints, and whether the caller may "
+        "use it. Where Hadoop has Kerberos, users see their own pools, admins all, and others none (403).",
+        on_200=_answer("the pools", ListedPools),
+    ),
+    "pool": _call(
+        "Show a pool",
+        "What its workers have loaded, what each of them does, and its jobs with how far they are: what `nodewise pool "
+        "show NAME --json` prints, and when it ends. " + _WHOSE_POOL,
+        on_200=_answer("the pool", ShownPool),
+        on_404=_NO_POOL,
+    ),
+    "give": _call(
+        "Give a job to a pool",
+        "As `nodewise job submit --pool NAME` does, for a folder in HDFS that the pool's owner may read. The call ends "
+        "once the pool has the job, or has refused it; the pool tells how far its jobs are. " + _WHOSE_POOL,
+        {"name": "job", "in": "body", "required": True, "schema": PoolJobBody},
+        on_201=_answer("the pool has taken it on", GivenJob),
+        on_404=_NO_POOL,
+        on_409={"description": "the pool has another network, or cannot do this job: the message says why"},
+        on_503={
+            "description": "the pool is full, goes down, or has no worker that is ready; or Hadoop does not answer. "
+            "See Retry-After"
+        },
     ),
     "infer": {
         **_call(
@@ -207,7 +239,8 @@ BOARD: dict[str, Any] = {
     "tags": [
         {
             "name": "board",
-            "description": "Board: paths of HDFS, jobs and queues of YARN, and what tasks print, report, use and leave",
+            "description": "Board: paths of HDFS, jobs, pools and queues of YARN, and what tasks print, report, use "
+            "and leave",
         }
     ],
     "paths": _paths(),

@@ -295,6 +295,27 @@ def test_the_page_s_calls_have_the_service_ask_about_single_pictures(
     assert [one["classes"][0]["class_id"] for one in said] == [cold[name][0] for name in names[:2]]
 
 
+def test_the_page_s_calls_give_the_pool_a_job_and_show_it(
+    site: Site, cold: dict[str, Any], pool: str, tmp_path: Path
+) -> None:
+    token = tmp_path / "maria.token"
+    token.write_text(site.client().create_token("maria", Role.USER)[1])
+    page = block("pool-rest").replace("perf_cpu", "perf_even")
+    page = page.replace("maria.token", str(token)).replace("http://127.0.0.1:8400", site.url)
+
+    said = []
+    for line in page.splitlines():
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, timeout=120)
+        said.append(json.loads(done.stdout))
+
+    listed, given, shown = said
+    assert [(one["name"], one["job_id"], one["own"]) for one in listed["pools"]] == [("photos", pool, True)]
+    assert given["job_id"] in [one["job_id"] for one in shown["jobs"]], shown
+    assert (shown["ready"], shown["wanted"]) == (len(site.cluster.nodes),) * 2
+    until(lambda: job(site, given["job_id"])["state"] == "succeeded")
+    assert read_outcomes(site, "/out/by-rest") == cold
+
+
 def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, pool: str, many: str) -> None:
     victims = {process.pid for process in processes(pool, "jobs.worker")}
     assert len(victims) == len(site.cluster.nodes)

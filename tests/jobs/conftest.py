@@ -8,12 +8,14 @@ from dataclasses import replace
 from functools import partial
 from os import environ
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
-from flask import Flask, Response
+from flask import Flask, Response, request
 from flask.testing import FlaskClient
 
 from infosvc.access.roles import Caller
+from infosvc.http.api.body import Fields, read
 from infosvc.http.api.restx import error_response
 from infosvc.http.server import Server
 from infosvc.settings import Settings
@@ -30,6 +32,7 @@ from tests.in_process import nodewise
 from tests.jobs.decisions import WEIGHTS
 from tests.jobs.played import Hadoop
 
+R = TypeVar("R")
 TOKEN = "a-token-for-the-tests"
 
 
@@ -56,6 +59,9 @@ class Values:
 
     def viewer(self) -> Caller:
         return Caller("maria", Role.USER, user_name="maria")
+
+    def read_body(self, record: type[R]) -> R:
+        return read(record, Fields(request.get_json()))
 
     def tasks(self) -> dict[str, Task]:
         return {EXAMPLE_ID: self.task(EXAMPLE_ID)}

@@ -20,9 +20,9 @@ def test_reading_takes_a_reader_of_tasks_a_user_and_ending_a_job_an_admin(
     board: FlaskClient, declared: dict[str, Role]
 ) -> None:
     assert declared.pop("end") is Role.ADMIN
-    of_users = ("queue", "infer", "task_log", "task_values", "task_decision", "task_outputs", "task_output_file")
-    assert {declared.pop(name) for name in of_users} == {Role.USER}
-    assert set(declared) == {"path", "jobs", "job", "logs", "decision"}
+    of_tasks = ("task_log", "task_values", "task_decision", "task_outputs", "task_output_file")
+    assert {declared.pop(name) for name in ("queue", "infer", "give", *of_tasks)} == {Role.USER}
+    assert set(declared) == {"path", "jobs", "job", "logs", "decision", "pools", "pool"}
     assert set(declared.values()) == {Role.READER}
 
 

@@ -184,6 +184,8 @@ def test_a_policy_that_cannot_plan_says_why_by_the_schema(monkeypatch: pytest.Mo
 def test_every_field_of_an_answer_says_what_it_is(document: dict[str, Any]) -> None:
     assert len(document["definitions"]) > 25
     for name, model in document["definitions"].items():
+        if name.endswith("Body"):  # it is sent, and no answer
+            continue
         assert model["required"] == list(model["properties"]), name
         for key, said in model["properties"].items():
             assert {"type", "$ref", "allOf"} & set(said), (name, key)

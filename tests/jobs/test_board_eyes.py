@@ -119,6 +119,38 @@ def test_a_pool_looks_at_pictures_of_its_owner_alone(
         pool.close()
 
 
+def test_a_pool_is_listed_shown_and_used_by_its_owner_alone_and_admins_see_that_it_is_there(
+    callers: Callers, secure: SecureHadoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = PooledHadoop(secure, tmp_path, monkeypatch, owner="alice")
+    body = json.dumps({"input": "/data", "output": "/out", "capability": "weight"}).encode()
+    pool.master.answers += [{"jobs": []}, {"job_id": "pool_1700000000000_0001_1", "notes": []}]
+    try:
+        listed = {name: callers.ask(name, "/pools")[1]["pools"] for name in ("alice", "bob", "admin")}
+        assert {name: [one["own"] for one in found] for name, found in listed.items()} == {
+            "alice": [True],
+            "bob": [],
+            "admin": [False],
+        }
+        assert callers.ask("alice", "/pools/photos")[1]["jobs"] == []
+        for name in ("bob", "admin"):
+            for sent in (None, body):
+                status, said = callers.ask(name, "/pools/photos/jobs" if sent else "/pools/photos", body=sent)
+                assert (status, said.partition(":")[0]) == (404, "there is no pool photos"), name
+        for name in ("", "reader"):
+            assert callers.ask(name, "/pools")[0] == 403
+            assert callers.ask(name, "/pools/photos")[0] == 403
+        assert callers.ask("reader", "/pools/photos/jobs", body=body)[0] == 403
+        assert len(pool.master.heard) == 1, "by nobody else's call"
+        status, given = callers.ask("alice", "/pools/photos/jobs", body=body)
+        assert (status, given["job_id"]) == (201, "pool_1700000000000_0001_1")
+        with InfoClient(callers.url, ADMIN) as admin:
+            lines = [one for one in admin.audit() if one.call == "POST /api/v1/pools/photos/jobs"]
+        assert [one.who.split()[0] for one in lines if one.status == 201] == ["alice"]
+    finally:
+        pool.close()
+
+
 @pytest.mark.parametrize("by_cookie", [False, True], ids=["token", "session"])
 def test_a_directory_is_seen_by_whom_hdfs_shows_it_to(callers: Callers, by_cookie: bool) -> None:
     path = "/path?path=/user/alice/pictures"

@@ -15,10 +15,10 @@ from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.errors import NotReady
 from jobs.dashboard.answers import Ending
 from jobs.dashboard.briefly import KEPT_SECONDS, Briefly
-from jobs.dashboard.calls import translate_errors
 from jobs.dashboard.ending import Endings
 from jobs.dashboard.listing import LISTING_SECONDS, Progress, take
 from jobs.dashboard.sources.site import Place
+from jobs.dashboard.views import translate_errors
 from tests.jobs.played import JOB
 from tests.threads import join_threads
 
@@ -106,7 +106,7 @@ def test_while_one_asks_again_others_get_the_answer_before() -> None:
 
 
 def test_a_hadoop_that_hangs_holds_up_only_so_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.dashboard.calls.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("jobs.dashboard.views.MOST_AT_ONCE", 2)
     room, begun, go_on = threading.BoundedSemaphore(2), threading.Barrier(3), threading.Event()
 
     def hanging() -> str:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from jobs.application.status import NodeStatus
-from jobs.commands.pool.pool_show import _heading, _worker
+from jobs.commands.pool.pool_show import _heading
 from jobs.kinds.pool import client as pool_client
+from jobs.kinds.pool.about import tell_worker
 from jobs.kinds.pool.settings import PoolSettings
 from jobs.kinds.pool.wishes import READY
 from tests.in_process import nodewise
@@ -95,7 +96,7 @@ def test_a_pool_whose_master_is_not_up_says_so_and_what_to_do(place: Place, tmp_
     ],
 )
 def test_the_state_of_a_worker_is_a_word_of_pools(node: NodeStatus, word: str) -> None:
-    assert _worker(node) == word
+    assert tell_worker(node) == word
 
 
 @pytest.mark.parametrize(

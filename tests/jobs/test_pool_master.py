@@ -22,7 +22,7 @@ from jobs.kinds.pool.coordinator import ENDED, KILLED, TAKEN, Pool
 from jobs.kinds.pool.request import MASTER_MB
 from jobs.kinds.pool.seats import SEATS, Seats
 from jobs.kinds.pool.settings import PoolSettings
-from jobs.kinds.pool.wishes import JobWish
+from jobs.kinds.pool.wishes import IDLE_FOR, JobWish
 from tests.jobs.dealing import Paper, rows
 from tests.jobs.stored import SETTINGS, SPEC, Written
 
@@ -100,6 +100,7 @@ def test_a_pool_without_a_job_ends_after_its_time_and_says_so() -> None:
     scene.now = 1799.0
     scene.pool.tick()
     assert not scene.pool.progress().is_done
+    assert (scene.pool.progress().section or {})[IDLE_FOR] == 1799
     scene.now = 1801.0
     scene.pool.tick()
 
@@ -137,8 +138,10 @@ def test_one_that_was_at_work_goes_on() -> None:
     scene = Scene([GIVEN])
     scene.role("a")
 
+    scene.now = 100.0
     (job,) = scene.post("/pool/jobs")["jobs"]
 
+    assert (scene.pool.progress().section or {})[IDLE_FOR] == 0, "it works"
     assert (job["job_id"], job["state"], job["output"]) == ("pool_1_0001_1", "planning", "/out")
     assert scene.post("/pool/job", job_id="pool_1_0001_1")["status"]["state"] == "planning"
     assert scene.post("/pool/kill", job_id="pool_1_0001_1") == {"was": "planning"}

@@ -35,6 +35,7 @@ from jobs.dashboard.sources.yarn import Known
 from jobs.division import decision_store
 from jobs.reports.report import JobReport
 from tests.jobs.decisions import decide
+from tests.web.invented_pools import InventedPools
 from tests.web.invented_tasks import InventedTasks
 
 REPORT = Path(__file__).resolve().parents[1] / "fixtures" / "report_sample.json"
@@ -59,6 +60,7 @@ class Invented:
     status: JobStatus | None = None
     """What the running job's application master says, if it is not a job that classifies."""
     tasks: InventedTasks = field(default_factory=InventedTasks)
+    pools: InventedPools = field(default_factory=InventedPools)
     jobs: dict[str, Known] = field(default_factory=lambda: {one.application.application_id: one for one in _jobs()})
     queues: ClusterQueues = field(default_factory=lambda: _queues())
 
@@ -70,6 +72,7 @@ class Invented:
             "/jobs/<job_id>": self.job,
             "/jobs/<job_id>/logs": self.logs,
             "/jobs/<job_id>/decision": self.decision,
+            **self.pools.views(),
         }
         made = [Route(PREFIX + rule, view.__name__, _plain(view), Role.READER) for rule, view in views.items()]
         made.append(Route(f"{PREFIX}/queue", "queue", _plain(self.queue), Role.USER))

@@ -10,7 +10,7 @@ from tests.infosvc.conftest import TOKEN
 from tests.web.browser import Tabs, accessible, focused, go, press_until
 from tests.web.conftest import Known
 
-PAGES = ("Overview", "Cluster", "Data names", "HDFS path", "Tasks", "Jobs", "Queue")
+PAGES = ("Overview", "Cluster", "Data names", "HDFS path", "Tasks", "Jobs", "Pools", "Queue")
 MOST_HIGH = 120
 
 IS_IN_SIGHT = """async link => {

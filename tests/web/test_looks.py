@@ -34,6 +34,7 @@ PLACES = {
     "new_task": ("#/tasks/new", "as one types it"),
     "compare": (f"#/compare?task={TASK}&task={OTHER}", "What differs"),
     "jobs": ("#/jobs", RUNNING),
+    "pools": ("#/pools", "12 of 40"),
     "queue": ("#/queue", "in 2 to 9 min"),
     "running": (f"#/job/{RUNNING}", "12 of 40"),
     "ended": (f"#/job/{ENDED}", "perf_history"),

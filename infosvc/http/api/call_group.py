@@ -36,8 +36,9 @@ class CallGroup:
     """Calls that belong together: a namespace of Flask-RESTX, which describes itself, or routes, or both.
 
     `document` makes what describes routes below /api/v1 to Swagger, when somebody asks for it: `tags` and `paths` of
-    Swagger 2.0. The `schema` of an answer is a record, or several (A | B), of which schema and example are made. How
-    any call is refused is added. A view may raise the errors of infosvc.wire.errors, and `flask.g.caller` is who calls.
+    Swagger 2.0. The `schema` of a body is a record, that of an answer a record or several (A | B): of them schema and
+    example are made. How any call is refused is added. A view may raise the errors of infosvc.wire.errors, and
+    `flask.g.caller` is who calls.
     `events` tells what happens to what the calls are about, `cluster_look` what alerts must know.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from infosvc.http.openapi.schemas import answer_schema
+from infosvc.http.openapi.schemas import answer_schema, body_schema
 from infosvc.wire.errors import BY_STATUS
 from infosvc.wire.records import NAME
 from infosvc.wire.records import NODE_NAME as NODE
@@ -69,13 +69,16 @@ def name_media_types(document: dict[str, Any]) -> None:
 
 
 def add_described(document: dict[str, Any], calls: Iterable[Mapping[str, Any]]) -> None:
-    """Take in what was said of calls that are not made with Flask-RESTX, with schemas of the records they answer."""
+    """Take in what was said of calls that are not made with Flask-RESTX, with schemas of what they take and answer."""
     if "error" in document:  # it could not be made
         return
     for one in calls:
         document["tags"] += one["tags"]
         document["paths"] |= one["paths"]
         for call in _calls(one["paths"]):
+            for given in call.get("parameters", ()):
+                if isinstance(given.get("schema"), type):
+                    given["schema"] = body_schema(document["definitions"], given["schema"])
             for answer in call["responses"].values():
                 if "schema" in answer and answer["schema"] != FILE:
                     answer["schema"] = answer_schema(document["definitions"], answer["schema"])

@@ -42,6 +42,11 @@ def answer_model(ns: Namespace, record: type) -> Any:
     return _into(ns, record, record.__name__, sent=False)
 
 
+def body_schema(models: Models, record: type) -> Schema:
+    """The schema of a body that holds a record, whose model is added to `models`; ValueError as of an answer's."""
+    return _model(models, record, record.__name__, sent=True)
+
+
 def answer_schema(models: Models, records: Any) -> Schema:
     """The schema of an answer that is a record, or one of several (A | B), whose models are added to `models`.
 

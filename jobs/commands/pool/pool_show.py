@@ -12,9 +12,10 @@ from rich.table import Column, Table
 
 from hadoop.rest.addresses import resourcemanager_addresses
 from jobs.application.following import ask_proxy
-from jobs.application.status import JobStatus, NodeStatus
+from jobs.application.status import JobStatus
 from jobs.commands.options import hadoop_options, page_reader, show
-from jobs.kinds.pool.client import Pool, Pools
+from jobs.kinds.pool.about import tell_settings, tell_worker
+from jobs.kinds.pool.client import Pools
 from jobs.kinds.pool.wishes import READY
 from jobs.reports.texts import count_text
 
@@ -34,30 +35,9 @@ def show_(home: Path, /, name: str, as_json: bool, **hadoop: Any) -> None:
     where = page_reader(home, hadoop)
     pool = Pools(where.conf_dir, where.user).find(name)
     jobs, status = pool.jobs(), ask_proxy(resourcemanager_addresses(where.conf_dir), pool.application_id)
-    about = _about(name, pool)
-    nodes = [{**node.to_json(), "worker": _worker(node)} for node in status.nodes] if status else []
+    about = tell_settings(name, pool)
+    nodes = [{**node.to_json(), "worker": tell_worker(node)} for node in status.nodes] if status else []
     show(as_json, {**about, "nodes": nodes, "jobs": jobs}, Group(_heading(about), _nodes(status), _jobs(jobs)))
-
-
-def _about(name: str, pool: Pool) -> dict[str, Any]:
-    settings = pool.settings
-    job, graph = settings.job, settings.job.get("graph")
-    return {
-        "name": name,
-        "job_id": pool.application_id,
-        "kind": settings.of,
-        "engine": job.get("engine"),
-        "model": job.get("model"),
-        "model_file": graph and graph.removeprefix("graph-"),
-        "batch": job.get("batch"),
-        "vcores": job.get("vcores"),
-        "queue": pool.spec.queue,
-        "most_nodes": settings.most_nodes,
-        "best_by": settings.best_by,
-        "most_jobs": settings.most_jobs,
-        "idle_seconds": settings.idle_seconds,
-        "idle": settings.idle_text,
-    }
 
 
 def _heading(about: Mapping[str, Any]) -> str:
@@ -71,20 +51,13 @@ def _heading(about: Mapping[str, Any]) -> str:
     )
 
 
-def _worker(node: NodeStatus) -> str:
-    """What the worker of a node does, in a word; to YARN's application one works as soon as its container runs."""
-    if node.said == READY:
-        return "working" if node.running else "ready"
-    return {"working": "loading", "starting": "asked for", "waiting": "asked for"}.get(node.state, node.state)
-
-
 def _nodes(status: JobStatus | None) -> Table | str:
     if status is None:
         return "its application master does not say how its workers are"
     table = Table(Column("node", no_wrap=True), "worker", "in work", "failures", "said")
     for node in status.nodes:
         said = "" if node.said == READY else node.said
-        table.add_row(node.node_name, _worker(node), str(node.running), str(node.failures), said)
+        table.add_row(node.node_name, tell_worker(node), str(node.running), str(node.failures), said)
     return table
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Datum
 from infosvc.wire.tasks import Task
+
+R = TypeVar("R")
 
 
 class Values(Protocol):
@@ -31,6 +33,9 @@ class ServiceView(Values, Protocol):
 
     def viewer(self) -> Viewer:
         """Who makes it."""
+
+    def read_body(self, record: type[R]) -> R:
+        """The record that the call's body holds; InvalidInput names a field that is wrong."""
 
     def tasks(self) -> Mapping[str, Task]:
         """All tasks by id, whoever may know of them: for figures of all."""

@@ -151,14 +151,16 @@ class Pool:
         """What it was told as a pool."""
         return PoolSettings.from_json(self.spec.settings)
 
-    def submit(self, wish: JobWish) -> tuple[str, list[str]]:
+    def submit(
+        self, wish: JobWish, seconds: float = CALL_SECONDS, away_seconds: float | None = None
+    ) -> tuple[str, list[str]]:
         """Give it a job; the job's id, and what there is to say of it."""
-        answer = self._call(SUBMIT, wish, wish.capability_wait)
+        answer = self._call(SUBMIT, wish, seconds + wish.capability_wait, away_seconds)
         return str(answer["job_id"]), list(answer["notes"])
 
-    def jobs(self) -> list[dict[str, Any]]:
+    def jobs(self, seconds: float = CALL_SECONDS, away_seconds: float | None = None) -> list[dict[str, Any]]:
         """Those at work, and those that have ended lately, in the order in which they came."""
-        return list(self._call(JOBS, {})["jobs"])
+        return list(self._call(JOBS, {}, seconds, away_seconds)["jobs"])
 
     def job(self, job_id: str) -> tuple[dict[str, Any], str]:
         """The status of one, as JSON, and what was said at its end."""
@@ -189,9 +191,11 @@ class Pool:
         seconds = picture.seconds + LATE_SECONDS
         return dict(self._call_with(f"{INFER}?{query}", content, seconds, away_seconds)["row"])
 
-    def _call(self, path: str, body: Any, more_seconds: float = 0.0) -> dict[str, Any]:
+    def _call(
+        self, path: str, body: Any, seconds: float = CALL_SECONDS, away_seconds: float | None = None
+    ) -> dict[str, Any]:
         """An answer of its master to what is said in JSON."""
-        return self._call_with(path, msgspec.json.encode(body), CALL_SECONDS + more_seconds)
+        return self._call_with(path, msgspec.json.encode(body), seconds, away_seconds)
 
     def _call_with(
         self, path: str, content: bytes, seconds: float, away_seconds: float | None = None

@@ -41,6 +41,7 @@ from jobs.kinds.pool.seats import Seats
 from jobs.kinds.pool.settings import PoolSettings
 from jobs.kinds.pool.wishes import (
     DOWN,
+    IDLE_FOR,
     INFER,
     JOB,
     JOBS,
@@ -176,7 +177,8 @@ class Pool(Coordinator):
                 )
         with self._lock:
             waiting, is_over = len(self._at_work()), self._is_over()
-        section = {"Pool": self._settings.name, "Jobs at work": waiting, "Jobs in all": len(self._keys)}
+            idle = 0 if waiting or self._pictures.in_hand else int(self._attempt.clock() - self._busy_at)
+        section = {"Pool": self._settings.name, "Jobs at work": waiting, "Jobs in all": len(self._keys), IDLE_FOR: idle}
         return Progress(done, of, self._sample.unit, nodes, section=section, is_open=not is_over)
 
     def finish(self) -> Outcome:

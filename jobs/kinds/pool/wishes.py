@@ -29,6 +29,8 @@ USERS: Mapping[str, int] = {**dict.fromkeys((SUBMIT, JOBS, JOB, KILL, DOWN), LAR
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0
 READY = "ready"
 """What the status of a pool says of a node whose worker has its network loaded."""
+IDLE_FOR = "Seconds without a job"
+"""What the status of a pool calls the time since it had a job or a picture."""
 
 
 class JobWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
