@@ -32,12 +32,18 @@ def net(network: LayeredNetwork, classes: int) -> Any:
 
 
 def fill(block: Any, values: Mapping[str, np.ndarray]) -> None:
-    """Initialize a block with these parameters, by their names in a file."""
+    """Initialize a block that will only infer with these parameters, by their names in a file."""
     import mxnet as mx
 
+    keep_no_gradients(block)
     block.initialize()
     for name, value in values.items():
         _parameter(block, name).set_data(mx.nd.array(value))
+
+
+def keep_no_gradients(block: Any) -> None:
+    """Free the gradients of a block that does not learn, which take as much memory as its parameters."""
+    block.collect_params().setattr("grad_req", "null")
 
 
 def _block(nn: Any, layer: Layer) -> Any:

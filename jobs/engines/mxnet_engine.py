@@ -70,6 +70,7 @@ class MxnetEngine:
         image = _image(symbol, name, given)
         try:
             self._net = mx.gluon.SymbolBlock.imports(str(graph), [name], str(weights))
+            gluon_net.keep_no_gradients(self._net)
             self._net.hybridize(static_alloc=True, static_shape=True)
             results = self.infer(np.zeros((2, *image.shape), dtype=image.dtype))
         except Exception as error:  # MXNet says everything by one class, and some by others

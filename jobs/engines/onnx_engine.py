@@ -28,12 +28,15 @@ Results = list[ImageArrays]
 class OnnxEngine:
     """One session, which takes as many images at once as its model does."""
 
-    def load(self, network: Network, given: PreparationFile, batch: int) -> Description:
-        """Make a session of the model, and run it once so that the first real batch is not slower."""
+    def load(self, network: Network, given: PreparationFile, batch: int) -> Description:  # noqa: ARG002  as all have it
+        """Make a session of the model, and run it once so that the first real batch is not slower.
+
+        Few images are enough for that, however many a batch has.
+        """
         self._group: int | None = None
         self._squeezed: tuple[bool, ...] = ()
         if network.graph is None and not network.is_int8:
-            return self._load_named(network_named(network.model), network.weights, batch)
+            return self._load_named(network_named(network.model), network.weights)
         file = network.graph or network.weights
         if file is None:
             raise ValueError(f"{network.model} needs a quantized model as --weights: {REMEDY}")
@@ -56,10 +59,10 @@ class OnnxEngine:
         groups = [self._infer_padded(images[at : at + self._group]) for at in range(0, len(images), self._group)]
         return [[one for rows in output for one in rows][: len(images)] for output in zip(*groups, strict=True)]
 
-    def _load_named(self, layers: LayeredNetwork, weights: Path | None, batch: int) -> Description:
+    def _load_named(self, layers: LayeredNetwork, weights: Path | None) -> Description:
         self._session = onnx_graph.session_of(layers, parameters(layers, weights))
         self._name = onnx_graph.INPUT
-        (rows,) = self.infer(_zeros(layers.image, batch))
+        (rows,) = self.infer(np.zeros((1, *layers.image.shape), dtype=np.float32))
         output = OutputTensor(onnx_graph.OUTPUT, "float32", (len(rows[0]),))
         return Description(layers.image, (output,), is_probability=True)
 
@@ -140,10 +143,6 @@ def _session(content: bytes) -> Any:
         return onnx_graph.session(content)
     except Exception as error:  # as above
         raise ValueError(f"onnxruntime does not take it: {str(error).splitlines()[0]}") from error
-
-
-def _zeros(image: ImageInput, count: int) -> np.ndarray:
-    return np.zeros((count, *image.shape), dtype=image.dtype)
 
 
 def _noise(image: ImageInput, count: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.engines import alexnet, gluon_file, onnx_graph
+from jobs.engines import alexnet, gluon_file, gluon_net, onnx_graph
 from jobs.engines.description import ImageInput
 from jobs.engines.loading import Loaded, load
 from jobs.engines.network import NAMED, choose
@@ -148,6 +148,18 @@ def test_seeded_weights_are_the_same_in_every_process() -> None:
 
     assert values["output.weight"][7, 7] == np.float32(-0.012302692979574203)
     assert not values["output.bias"].any()
+
+
+def test_a_network_that_only_infers_keeps_no_gradients() -> None:
+    import mxnet as mx
+
+    net = gluon_net.net(alexnet.NETWORK, 1000)
+    gluon_net.fill(net, parameters(alexnet.NETWORK, None))
+    net(mx.nd.zeros((1, 3, 224, 224)))
+
+    for parameter in net.collect_params().values():
+        with pytest.raises(RuntimeError, match="grad_req='null'"):
+            parameter.grad()
 
 
 def test_alexnet_is_that_of_the_model_zoo(noise: np.ndarray, tmp_path: Path) -> None:
