@@ -14,7 +14,7 @@ import pytest
 from hadoop.errors import HadoopError
 from jobs.application.calls import Gone, Request
 from jobs.application.coordinator import Attempt, Container, End, Knowledge, Seat, Then
-from jobs.application.exits import Exit
+from jobs.application.exits import Exit, exit_of
 from jobs.application.job_spec import JobSpec
 from jobs.errors import JobError
 from jobs.images.rows import find_flaw
@@ -229,6 +229,23 @@ def test_a_worker_that_ends_over_suspects_of_one_job_makes_none_in_the_others(sc
     assert not [record for record in scene.papers[innocent].records if record.kind == "died"]
     assert [record for record in scene.papers[one[0]].records if record.kind == "died"]
     assert all(len(attempt.failures) == 1 for attempt in scene.attempts.values()), "both reports tell of it"
+    assert not any(attempt.failures[0].counts for attempt in scene.attempts.values()), "and none blames the node"
+
+
+@pytest.mark.parametrize(
+    ("status", "counts"), [(-102, False), (-105, False), (-106, False), (-100, True), (-101, True), (137, True)]
+)
+def test_what_yarn_takes_away_stands_in_a_job_s_report_and_does_not_speak_against_the_node(
+    scene: Scene, status: int, counts: bool
+) -> None:
+    scene.add(1, [A, B], 2)
+    container = Container(Seat("worker", 0, A), f"{A}-1", f"{A}:8042")
+
+    scene.workers.on_end(container, End(exit_of(status), status))
+
+    told = [(one.node_name, one.counts) for one in scene.attempts["1"].failures]
+    noted = [(record.body["node_name"], record.body["counts"]) for record in scene.papers["1"].records]
+    assert told == noted == [(A, counts)]
 
 
 def test_an_end_that_an_image_was_to_blame_for_is_told_once_that_is_known_and_no_other(scene: Scene) -> None:

@@ -172,11 +172,12 @@ class PooledJob:
             self._guard(lambda work: work.on_start(container))
 
     def on_end(self, container: Container, end: End) -> None:
-        """What the worker held is given back; that it failed stands in the job's report."""
+        """What the worker held is given back; that it ended stands in the job's report, and whether its node failed."""
         attempt, node = self._attempt, container.seat.node_name
         if attempt is None or node not in self.nodes:
             return
-        failure = Failure(node, container.container_id, end.exit.value, attempt.clock(), end.said)
+        counts = end.exit.counts and not (end.exit.blames and self.is_suspect(container))
+        failure = Failure(node, container.container_id, end.exit.value, attempt.clock(), end.said, counts=counts)
         attempt.failures.append(failure)
         self._guard(lambda work: work.on_end(container, end))
         self._guard(lambda _: attempt.journal.append(Record(attempts.FAILED, asdict(failure))))
