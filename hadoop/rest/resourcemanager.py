@@ -135,7 +135,7 @@ class ResourceManager:
 
     def is_running(self, application_id: str) -> bool:
         """Whether an application has not ended; NotKnown when there is none."""
-        return self.application(application_id)["state"] not in _ENDED
+        return not has_ended(self.application(application_id))
 
     def started_masters(self, application_id: str) -> list[tuple[str, str]]:
         """The container of every attempt's application master, in order: its id, and its NodeManager (host:port).
@@ -212,6 +212,11 @@ def parse_room(node: Mapping[str, Any]) -> NodeRoom:
 def parse_running_nodes(answer: Mapping[str, Any]) -> set[str]:
     """Read host names out of `{"nodes": {"node": [{"nodeHostName": "127.0.2.11", "state": "RUNNING"}]}}`."""
     return {node["nodeHostName"] for node in _rows(answer, "nodes", "node") if node["state"] == "RUNNING"}
+
+
+def has_ended(application: Mapping[str, Any]) -> bool:
+    """Whether the `app` of an application is of one that has ended."""
+    return application["state"] in _ENDED
 
 
 def parse_attempts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -153,6 +153,33 @@ def test_another_s_pool_or_one_that_has_ended_is_none_of_the_user_s(place: Place
         place.pools.find("photos")
 
 
+def test_who_names_another_s_pool_hears_at_once_whose_it_is_and_its_master_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_client, "AWAY_SECONDS", 1e6)  # nobody would wait for that
+    place.hadoop.app |= {"user": "you"}
+
+    with pytest.raises(NotNow, match="there is no pool photos: me has none; a pool of that name is you's: "):
+        place.pools.find("photos")
+    with pytest.raises(JobError, match=f"the pool {JOB} is you's, and me may not ask it: have you ask it") as refused:
+        place.pools.of(JOB).job("pool_1700000000000_0001_1")
+
+    assert not isinstance(refused.value, NotNow), "it does not pass"
+    assert place.master.heard == []
+
+
+def test_a_pool_of_the_user_s_own_is_found_by_its_application_until_it_has_ended(place: Place) -> None:
+    place.master.answers.append({"jobs": []})
+    assert place.pools.of(JOB).jobs() == []
+
+    for change in ({"state": "FINISHED"}, {"user": "you"}):
+        place.hadoop.app |= change
+        with pytest.raises(Ended, match=f"the pool {JOB} has ended, and its jobs with it"):
+            place.pools.of(JOB)
+    with pytest.raises(Ended, match="has ended"):
+        place.pools.of("application_1700000000000_0009")
+
+
 def test_of_two_pools_of_a_name_the_one_counts_that_yarn_took_first(place: Place) -> None:
     second = running_app(2, "alpha", applicationTags="kind=pool,pool=photos", startedTime=1_700_000_000_005)
     other = running_app(3, "alpha", applicationTags="kind=pool,pool=photos", user="you", startedTime=1)

@@ -18,7 +18,7 @@ import msgspec
 
 from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
 from hadoop.rest.pages import NotKnown
-from hadoop.rest.resourcemanager import ResourceManager
+from hadoop.rest.resourcemanager import ResourceManager, has_ended
 from hadoop.rest.webhdfs import WebHdfs
 from infosvc.wire.bounded_answer import answer_by, new_connection, read_whole
 from jobs.application.job_record import KIND_TAG
@@ -110,22 +110,34 @@ class Pools:
 
     def find(self, name: str) -> Pool:
         """The user's own pool of a name; NotNow when there is none."""
-        wanted = check_name(name)
-        all_names = []
-        for found in self.list():
-            if found.user == self.user:
-                if found.name == wanted:
-                    return Pool(found.application_id, self._manager, self._files)
-                all_names.append(found.name)
-        known = f"{self.user} has {', '.join(all_names)}" if all_names else f"{self.user} has none"
+        wanted, all_pools = check_name(name), self.list()
+        own = [found for found in all_pools if found.user == self.user]
+        for found in own:
+            if found.name == wanted:
+                return Pool(found.application_id, self._manager, self._files)
+        known = f"{self.user} has {', '.join(found.name for found in own) or 'none'}"
+        if others := sorted({f"{found.user}'s" for found in all_pools if found.name == wanted}):
+            known += f"; a pool of that name is {' and '.join(others)}"
         raise NotNow(
             f"there is no pool {wanted}: {known}", remedy=f"`nodewise pool up {wanted} --engine ENGINE` starts it"
         )
 
     def of(self, application_id: str) -> Pool:
-        """The pool that is this application, if it goes on; Ended when it has ended, or YARN does not know it."""
-        if not _is_running(self._manager, application_id):
+        """The user's own pool that is this application; Ended when it has ended, or YARN does not know it.
+
+        JobError when it is another user's: nobody else can read what it was told.
+        """
+        try:
+            application = self._manager.application(application_id)
+        except NotKnown:
+            application = None
+        if application is None or has_ended(application):
             raise Ended(f"the pool {application_id} has ended, and its jobs with it")
+        if (owner := application.get("user") or self.user) != self.user:
+            raise JobError(
+                f"the pool {application_id} is {owner}'s, and {self.user} may not ask it",
+                remedy=f"have {owner} ask it; `nodewise pool list` tells whose each pool is",
+            )
         return Pool(application_id, self._manager, self._files)
 
 
