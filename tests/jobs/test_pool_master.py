@@ -15,10 +15,11 @@ import msgspec
 import pytest
 
 from hadoop.errors import Denied, HadoopError
+from infosvc.wire.errors import Unreachable
 from jobs.application.calls import Refused, Request
 from jobs.application.coordinator import Attempt, Container, Knowledge, Role, Seat
 from jobs.application.journal import Record
-from jobs.kinds.pool.coordinator import ENDED, KILLED, TAKEN, Pool
+from jobs.kinds.pool.coordinator import DOWN_ASKED, ENDED, KILLED, TAKEN, Pool
 from jobs.kinds.pool.request import MASTER_MB
 from jobs.kinds.pool.seats import SEATS, Seats
 from jobs.kinds.pool.settings import PoolSettings
@@ -41,6 +42,13 @@ class Cluster(Knowledge):
 
     def nodes(self) -> list[str]:
         return sorted(self.names)
+
+
+class Away(Cluster):
+    """Nodes of which nobody tells what they have: the information service does not answer."""
+
+    def nodes(self) -> list[str]:
+        raise Unreachable("the service does not answer")
 
 
 class Scene:
@@ -77,6 +85,23 @@ def test_seats_are_kept_from_one_attempt_to_the_next_and_new_nodes_come_behind()
 
     assert list(scene.role("a", "b", "c").nodes) == ["c", "a", "b"]
     assert scene.paper.records[-1] == Record(SEATS, {"nodes": ["c", "a", "b"]})
+
+
+def test_an_attempt_goes_on_with_the_seats_of_the_one_before_while_the_service_is_away(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    away = Away("a", "b")
+    scene = Scene([Record(SEATS, {"nodes": ["c", "a"]})])
+
+    (role,) = scene.pool.roles(away)
+
+    assert list(role.nodes) == ["c", "a"]
+    assert "no node gets a worker that had none before: the service does not answer" in capsys.readouterr().out
+    assert scene.post("/pool/jobs") == {"jobs": []}
+    assert not scene.pool.progress().is_done
+
+    with pytest.raises(Unreachable):  # nobody knows yet on which nodes its workers could run
+        Scene().pool.roles(away)
 
 
 def test_a_new_node_has_a_seat_once_it_is_known_that_it_can_have_one() -> None:
@@ -120,6 +145,59 @@ def test_a_pool_that_never_ends_by_itself_ends_when_its_owner_says_so_and_takes_
 
     assert scene.pool.progress().is_done
     assert scene.pool.finish().message == "the pool photos has done 0 jobs: it was ended by its owner"
+
+
+@pytest.mark.parametrize("now", [False, True])
+def test_a_pool_that_was_to_end_when_its_master_was_lost_ends_in_the_next_attempt(
+    now: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Scene([GIVEN], idle="0")
+    first.role("a")
+    assert first.post("/pool/down", now=now) == {"jobs": 1}
+    first.post("/pool/kill", job_id="pool_1_0001_1")
+    first.pool._lives.wait()
+    asked = [record for record in first.paper.records if record.kind == DOWN_ASKED]
+    assert [record.body for record in asked] == [{"now": now}], "before that is answered"
+
+    for killed_before in (False, True):  # the master may have been lost before it had recorded that, too
+        kills = [Record(KILLED, {"number": 1})] if now and killed_before else []
+        second = Scene([GIVEN, *asked, *kills], idle="0")
+        second.role("a")
+        monkeypatch.setattr(second.pool._intake, "check", lambda wish, *_: (wish, 5))
+
+        refused = second.post("/pool/submit", **msgspec.to_builtins(msgspec.structs.replace(WISH, key="k2")))
+        (job,) = second.post("/pool/jobs")["jobs"]
+        second.post("/pool/kill", job_id=job["job_id"])
+        second.pool._lives.wait()
+        second.pool.tick()
+
+        assert refused["refused"] == "the pool photos is going down: it was ended by its owner"
+        assert job["state"] == ("killed" if now else "planning"), "what was not to be killed goes on"
+        assert second.pool.progress().is_done
+        assert second.pool.finish().message == "the pool photos has done 1 jobs: it was ended by its owner"
+
+
+def test_a_pool_that_cannot_record_that_it_is_to_end_does_not_say_that_it_will() -> None:
+    scene = Scene(idle="0")
+    scene.role("a")
+    scene.paper.fails = True
+
+    with pytest.raises(HadoopError, match="HDFS is away"):
+        scene.post("/pool/down")
+    with pytest.raises(HadoopError, match="HDFS is away"):
+        scene.pool.tick()
+    assert not scene.pool.progress().is_done, "the next attempt is asked again"
+
+
+def test_whoever_tells_a_pool_to_end_that_is_over_hears_that_it_does() -> None:
+    scene = Scene(idle="30m")
+    scene.role("a")
+    scene.now = 1801.0
+    scene.pool.tick()
+    scene.paper.fails = True  # its journal is closed
+
+    assert scene.post("/pool/down") == {"jobs": 0}
+    assert scene.pool.finish().message.endswith(": it had no job or picture for 30m")
 
 
 def test_a_job_that_was_given_before_the_master_was_lost_is_known_by_its_key() -> None:
@@ -212,7 +290,7 @@ def test_a_picture_has_the_row_that_the_worker_of_a_node_made_and_keeps_the_pool
         row = asked.result(60)["row"]
     assert (row["path"], row["node_name"], row["error"], row["work_milliseconds"]) == ("cat.jpg", "a", None, 250.0)
     assert scene.pool.progress().is_done
-    assert not [record for record in scene.paper.records if record.kind != SEATS], "nothing is kept of it"
+    assert {record.kind for record in scene.paper.records} == {SEATS, DOWN_ASKED}, "nothing is kept of it"
 
 
 def test_a_picture_waits_again_when_its_worker_has_been_silent_for_longer_than_a_lease_lasts() -> None:

@@ -57,8 +57,8 @@ from jobs.kinds.pool.wishes import (
 )
 from jobs.kinds.pool.workers import Workers
 
-TAKEN, KILLED, ENDED = "taken", "killed", "ended"
-"""Records of the journal: a job that was taken on, one that was killed, and how one ended."""
+TAKEN, KILLED, ENDED, DOWN_ASKED = "taken", "killed", "ended", "down"
+"""Records of the journal: a job that was taken on, one that was killed, how one ended, and that the pool is to end."""
 MOST_NODES = 100_000
 MOST_KEPT = 100
 """Jobs that have ended of which the pool itself still tells."""
@@ -190,6 +190,8 @@ class Pool(Coordinator):
         """Go on with the jobs that an earlier attempt has taken on and not ended."""
         ended = {record.body["number"]: record.body for record in self._attempt.earlier if record.kind == ENDED}
         killed = {record.body["number"] for record in self._attempt.earlier if record.kind == KILLED}
+        asked = [Down(**record.body) for record in self._attempt.earlier if record.kind == DOWN_ASKED]
+        self._ends = WANTED if asked else None
         for record in self._attempt.earlier:
             if record.kind == TAKEN:
                 number, wish = record.body["number"], msgspec.convert(record.body["wish"], JobWish)
@@ -199,7 +201,7 @@ class Pool(Coordinator):
                     continue
                 files = record.body["files"]
                 job = self._jobs[number] = PooledJob(self._attempt, self._settings, number, wish, files)
-                if number in killed:
+                if number in killed or any(one.now for one in asked):
                     self._lives.kill(job)
                 self._lives.begin(job)
 
@@ -256,11 +258,15 @@ class Pool(Coordinator):
         return {"was": self._end_now(self._find(decode_body(request.body, OneJob))).value}
 
     def _go_down(self, request: Request) -> Mapping[str, Any]:
-        is_now = decode_body(request.body, Down).now
+        down = decode_body(request.body, Down)
+        with self._lock:
+            is_over = self._is_over()
+        if not is_over:  # before anybody hears of it: the next attempt, if there is one, ends the pool, too
+            self._note(Record(DOWN_ASKED, msgspec.to_builtins(down)))
         with self._lock:
             self._ends = self._ends or WANTED
             at_work = self._at_work()
-        for job in at_work if is_now else ():
+        for job in at_work if down.now else ():
             self._end_now(job)
         return {"jobs": len(at_work)}
 

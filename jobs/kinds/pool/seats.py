@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 
+from infosvc.wire.errors import InfoError
 from jobs.application.coordinator import Attempt, Knowledge
 from jobs.application.journal import Record
+from jobs.application.master import say
 from jobs.aside import Aside
 from jobs.division.best_nodes import measure
 
@@ -15,7 +17,11 @@ SEATS = "seats"
 
 
 class Seats:
-    """Not thread-safe. `best_by` names the value by which nodes are put in order, None for as YARN names them."""
+    """Not thread-safe. `best_by` names the value by which nodes are put in order, None for as YARN names them.
+
+    Where the information service does not tell which nodes can have a worker, an attempt goes on with the seats of the
+    one before; InfoError if there was none.
+    """
 
     def __init__(self, attempt: Attempt, knowledge: Knowledge, best_by: str | None) -> None:
         self._attempt = attempt
@@ -24,7 +30,7 @@ class Seats:
         self._asked: Future[list[str]] | None = None
         earlier = (record.body["nodes"] for record in reversed(attempt.earlier) if record.kind == SEATS)
         known = list(next(earlier, ()))
-        nodes = knowledge.nodes()
+        nodes = self._find_further() if known else knowledge.nodes()
         if best_by and not known:
             nodes = list(measure(knowledge.client, best_by, nodes))
         self.nodes: list[str] = []
@@ -40,6 +46,14 @@ class Seats:
         elif asked.exception() is None:
             return self._add([node for node in new if node in asked.result()])
         return ()
+
+    def _find_further(self) -> list[str]:
+        """The nodes that can have a worker now; none while that is not known, for those with a seat keep theirs."""
+        try:
+            return self._knowledge.nodes()
+        except InfoError as error:
+            say(self._attempt.spec.job_id, f"no node gets a worker that had none before: {error}")
+            return []
 
     def _add(self, nodes: Sequence[str]) -> Sequence[str]:
         """Record further seats."""
