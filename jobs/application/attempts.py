@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from hadoop.client.filesystem import FileSystem
+from hadoop.client.yarn import ATTEMPTS_WITHIN_MS
 from infosvc.wire.client import InfoClient
 from jobs.application.coordinator import Attempt
 from jobs.application.job_spec import JobSpec
@@ -39,7 +40,7 @@ def begin(spec: JobSpec, filesystem: FileSystem, client: InfoClient, journal: Jo
     """What stands in the journal, and the clock that goes on from there."""
     earlier = list(journal.earlier())
     began_at = next((float(record.body["at"]) for record in earlier if record.kind == BEGAN), time.time())
-    journal.append(Record(BEGAN, {"at": began_at, "attempt": number}))
+    journal.append(Record(BEGAN, {"at": began_at, "attempt": number, "now": time.time()}))
     return Attempt(
         number=number,
         spec=spec,
@@ -52,6 +53,27 @@ def begin(spec: JobSpec, filesystem: FileSystem, client: InfoClient, journal: Jo
         clock=clock_since(began_at),
         failures=[Failure(**record.body) for record in earlier if record.kind == FAILED],
     )
+
+
+def begin_times(records: Iterable[Record]) -> dict[int, float]:
+    """When each attempt began that these records tell of, in Unix seconds."""
+    return {int(one.body["attempt"]): float(one.body["now"]) for one in records if one.kind == BEGAN}
+
+
+def is_last(number: int, most: int, began: Mapping[int, float], now: float) -> bool:
+    """Whether YARN starts no other attempt when this one fails now: it starts one up to `most` times in ten minutes.
+
+    `began` tells when attempts began, this one too, in Unix seconds; whatever came before one had ended by then, and
+    YARN has forgotten what ended ten minutes ago. Attempts that YARN ended itself (a lost node, a preemption) have a
+    number, but do not count for YARN: then it might start one more than is taken for the last one here.
+
+    >>> week = 604_800.0
+    >>> is_last(2, 2, {1: 0.0, 2: 60.0}, 120.0), is_last(2, 2, {1: 0.0, 2: 60.0}, week)
+    (True, False)
+    """
+    forgets = now - ATTEMPTS_WITHIN_MS / 1000
+    first = max((one for one, at in began.items() if at < forgets), default=1)
+    return number - first + 1 >= most
 
 
 def clock_since(began_at: float) -> Callable[[], float]:

@@ -81,6 +81,7 @@ class Application:
         self._held = held
         self._state = "planning"
         self._clock = clock_since(time.time())
+        self._began: dict[int, float] = {}
         self._started: list[Container] = []
         self._containers: Containers | None = None
         self._status_now: Callable[[], JobStatus] = self._planning
@@ -133,6 +134,10 @@ class Application:
         if os.environ["CONTAINER_ID"] in wanted_back:
             runner.give_back()
 
+    def is_last(self) -> bool:
+        """Whether YARN starts no other attempt when this one fails now."""
+        return attempts.is_last(self._number, self._spec.attempts, self._began, time.time())
+
     def remember(self, succeeded: bool, message: str) -> None:
         """Keep what became of the job."""
         self._state = "succeeded" if succeeded else "failed"
@@ -151,6 +156,7 @@ class Application:
     def _begin(self, journal: Journal) -> Attempt:
         attempt = attempts.begin(self._spec, self._filesystem, self._client, journal, self._number)
         self._clock = attempt.clock
+        self._began = {**attempts.begin_times(attempt.earlier), self._number: time.time()}
         self._started = [_container(record) for record in attempt.earlier if record.kind == STARTED]
         return attempt
 

@@ -57,7 +57,7 @@ def main(spec_file: str) -> int:
         succeeded, message = False, str(error)
     except Exception as error:
         traceback.print_exc()
-        _leave_to_the_next(attempt, spec)
+        _leave_to_the_next(application)
         message = str(error) if isinstance(error, HadoopError) else f"{type(error).__name__}: {error}"
         succeeded = False
     is_kept = not succeeded and kept_work.is_marked(filesystem, spec.staging)
@@ -74,13 +74,9 @@ def main(spec_file: str) -> int:
     return 0 if succeeded else 1
 
 
-def _leave_to_the_next(attempt: int, spec: JobSpec) -> None:
-    """End here and now if YARN starts another attempt.
-
-    Attempts that YARN ended itself (a lost node, a preemption) have a number, but do not count for YARN: then it might
-    start one more than is taken for the last one here.
-    """
-    if attempt < spec.attempts:
+def _leave_to_the_next(application: Application) -> None:
+    """End here and now if YARN starts another attempt."""
+    if not application.is_last():
         sys.stdout.flush()
         os._exit(1)  # the JVM's own threads must not keep a failed attempt alive
 

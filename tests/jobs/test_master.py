@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -16,6 +18,7 @@ import pytest
 from hadoop.client.yarn import Launch
 from hadoop.errors import GivenUp, HadoopError
 from hadoop.rest.pages import Pages
+from jobs.application import attempts, master
 from jobs.application.coordinator import Attempt, Knowledge, Outcome, Progress, Role, Runner, Seat
 from jobs.application.listener import Listener
 from jobs.application.master import Application, as_ordered
@@ -25,8 +28,9 @@ from jobs.images.rows_size import LARGEST_ROW
 from jobs.itemwork.calls import LARGEST_COMMIT
 from jobs.itemwork.deciding import largest_row_of, rules_of
 from jobs.kinds import find_kind
-from jobs.kinds.__main__ import clean, leave
+from jobs.kinds.__main__ import _leave_to_the_next, clean, leave
 from jobs.kinds.classify.coordinator import Classify
+from tests.jobs.dealing import Paper
 from tests.jobs.stored import SETTINGS, SPEC, Written
 
 NONE: Any = None
@@ -106,6 +110,59 @@ def test_what_cannot_be_deleted_after_the_job_changes_nothing(capsys: pytest.Cap
     clean(Away(), "/staging")  # type: ignore[arg-type]
 
     assert capsys.readouterr().out == "/staging is left behind: HDFS is away\n"
+
+
+WEEK = 604_800.0
+
+
+@pytest.mark.parametrize(
+    ("number", "most", "began", "now", "is_last"),
+    [
+        (1, 2, {1: 0.0}, 5.0, False),
+        (1, 1, {1: 0.0}, WEEK, True),
+        (2, 2, {1: 0.0, 2: WEEK}, WEEK + 599.0, True),
+        (2, 2, {1: 0.0, 2: WEEK}, WEEK + 601.0, False),
+        (3, 3, {1: 0.0, 2: WEEK, 3: WEEK + 60.0}, WEEK + 601.0, False),
+        (4, 2, {1: 0.0, 2: 1.0, 3: WEEK, 4: WEEK + 700.0}, WEEK + 750.0, True),
+        (4, 2, {1: 0.0, 4: WEEK}, WEEK + 1.0, True),
+        (2, 2, {}, WEEK, True),
+    ],
+    ids=[
+        "the first of two",
+        "the only one",
+        "the one before has ended just now",
+        "the one before ended more than ten minutes ago",
+        "two of three within ten minutes",
+        "the third has ended just now",
+        "two have left nothing and may have ended just now",
+        "nothing is known",
+    ],
+)
+def test_attempts_are_counted_within_the_time_in_which_yarn_counts_them(
+    number: int, most: int, began: dict[int, float], now: float, is_last: bool
+) -> None:
+    assert attempts.is_last(number, most, began, now) == is_last
+
+
+def test_a_master_that_fails_weeks_after_the_one_before_leaves_the_job_to_the_next(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, paper, exits, left = [1e9], Paper(), list[int](), list[bool]()
+    clock = SimpleNamespace(time=lambda: now[0], monotonic=time.monotonic)
+    for module in (attempts, master):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(os, "_exit", exits.append)
+    for number, seconds in enumerate((5.0, WEEK, 60.0), start=1):
+        journal: Any = SimpleNamespace(earlier=paper.records.copy, append=paper.append)
+        application = Application(SPEC, NONE, NONE, NONE, listener, number, ())
+        application._begin(journal)
+        now[0] += seconds
+        before = len(exits)
+        _leave_to_the_next(application)
+        left.append(len(exits) > before)
+        now[0] += 10.0
+
+    assert left == [True, True, False], "the second has failed a minute ago"
 
 
 @pytest.mark.parametrize("has_ended", [True, False])
