@@ -233,7 +233,8 @@ class Calls:
         def find() -> Pool:
             return Pools(place.conf_dir, eyes.user or self._own_name(place), self._seen(place, eyes)).find(pool)
 
-        return _answer(inference.infer((place, eyes, pool), find, wish, content))
+        user = self._values.viewer().user_name
+        return _answer(inference.infer(user, (place, eyes, pool), find, wish, content))
 
     def task_log(self, task_id: str) -> ResponseReturnValue:
         """Show a piece of a task's log."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from infosvc.wire.errors import NotFound, NotReady
+from infosvc.wire.errors import NotFound, NotReady, TooManyRequests
 from infosvc.wire.fields import describe
 from jobs.kinds.pool.client import Ended, NotNow, Pool
 from jobs.kinds.pool.wishes import Picture
 
 MOST_AT_ONCE = 16
 """Half of all calls that may wait for Hadoop: others find the rest."""
+MOST_OF_ONE = 8
+"""Half of these for one user: other users find the rest."""
 MOST_KEPT = 64
 AWAY_SECONDS = 2.0
 """How long the master of a pool may be away: callers of the service ask again by themselves."""
@@ -58,26 +62,43 @@ class Inference:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pools: dict[Hashable, Pool] = {}
-        self._room = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._taken: Counter[str] = Counter()
 
-    def infer(self, key: Hashable, find: Callable[[], Pool], picture: Picture, content: bytes) -> Inferred:
-        """What a pool says, which `find` finds if it is not known by its key.
+    def infer(self, user: str, key: Hashable, find: Callable[[], Pool], picture: Picture, content: bytes) -> Inferred:
+        """What a pool says to a user of the service, which `find` finds if it is not known by its key.
 
         NotFound when there is no such pool, NotReady when it cannot answer now, JobError for what can be no picture.
+        TooManyRequests to a user who asks about many pictures at once.
         """
-        if not self._room.acquire(blocking=False):
-            raise NotReady(f"{MOST_AT_ONCE} pictures are looked at already", remedy="try again in a moment")
         try:
-            try:
-                row = self._find(key, find).infer(picture, content, AWAY_SECONDS)
-            except Ended:  # another one may have its name by now
-                self._forget(key)
-                row = self._find(key, find).infer(picture, content, AWAY_SECONDS)
+            with self._place(user):
+                try:
+                    row = self._find(key, find).infer(picture, content, AWAY_SECONDS)
+                except Ended:  # another one may have its name by now
+                    self._forget(key)
+                    row = self._find(key, find).infer(picture, content, AWAY_SECONDS)
         except NotNow as error:
             raise NotReady(error.message, remedy=error.remedy) from error
-        finally:
-            self._room.release()
         return make_answer(row)
+
+    @contextmanager
+    def _place(self, user: str) -> Iterator[None]:
+        """A place for one more call of a user, which others may have afterwards."""
+        with self._lock:
+            if self._taken[user] >= MOST_OF_ONE:
+                raise TooManyRequests(
+                    f"{MOST_OF_ONE} pictures of {user} are looked at already, and one user gets no more at once",
+                    remedy="try again when one has its answer",
+                )
+            if self._taken.total() >= MOST_AT_ONCE:
+                raise NotReady(f"{MOST_AT_ONCE} pictures are looked at already", remedy="try again in a moment")
+            self._taken[user] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken[user] -= 1
+                self._taken = +self._taken  # without those who have none
 
     def _find(self, key: Hashable, find: Callable[[], Pool]) -> Pool:
         with self._lock:

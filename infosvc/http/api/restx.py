@@ -118,7 +118,7 @@ def error_response(error: Exception) -> Response:
         answer.headers["WWW-Authenticate"] = SCHEME if isinstance(error, WantsTicket) else "Bearer"
     if isinstance(error, TooFast):
         answer.headers["Retry-After"] = str(error.retry_after)
-    elif status == 503:
+    elif status in (429, 503):
         answer.headers["Retry-After"] = "1"
     return answer
 
