@@ -363,6 +363,26 @@ def test_a_job_whose_workers_have_nothing_of_the_node(site: Site) -> None:
     assert report["images"] == PICTURES + len(BROKEN)
 
 
+def test_a_pool_whose_workers_have_nothing_of_the_node(site: Site) -> None:
+    make, _ = block("env-job").splitlines()
+    succeed(site.nodewise(*shlex.split(make)[1:]))
+    words = (*small_network(site.cluster.home), "--env", "workers@1", "--nodes", "2", "--idle", "0", "--wait", "--json")
+    up = json.loads(succeed(site.nodewise("pool", "up", "enclosed", *words)))
+    try:
+        asked = ("--input", "hdfs:///data/images", "--output", "hdfs:///out/enclosed", "--capability", "perf_even")
+        how = ("--capability-wait", "120", "--wait", "--json")
+        done = site.nodewise("job", "submit", "--pool", "enclosed", *asked, *how)
+        report = json.loads(succeed(done))
+    finally:
+        succeed(site.nodewise("pool", "down", "enclosed", "--now"))
+
+    assert report["images"] == PICTURES + len(BROKEN)
+    assert {one["node_name"] for one in report["nodes"] if one["images"]} <= set(up["ready"])
+    until(lambda: [one for one in applications(site.cluster) if one["id"] == up["job_id"] and one["finishedTime"]])
+    used = next(one for one in applications(site.cluster) if one["id"] == up["job_id"])
+    assert "part=" in used["applicationTags"], "YARN tells that a pool uses it, so that it is not removed meanwhile"
+
+
 def test_where_nothing_can_run_it_is_said_before_anything_is_submitted(
     site: Site, platform: Platform, made: Any
 ) -> None:

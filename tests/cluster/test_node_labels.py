@@ -141,6 +141,26 @@ def test_workers_that_classify_get_the_resource(stage: Stage) -> None:
     until(lambda: widget_seconds(stage.cluster, report["job_id"]))  # YARN counts what still runs every 3 s
 
 
+def test_a_pool_has_workers_on_the_nodes_with_its_label_alone(stage: Stage) -> None:
+    labelled = set(stage.cluster.nodes[2:])
+    words = (*small_network(stage.cluster.home), "--node-label", LABEL, "--resource", f"{WIDGET}=1", "--idle", "0")
+    up = json.loads(stage.nodewise("pool", "up", "quick", *words, "--wait", "--json"))
+    try:
+        until(lambda: containers_with_widgets(stage.cluster, up["job_id"], 2))
+        asked = ("--input", "/bench/pictures", "--output", "/bench/out/labelled", "--capability", CAPABILITY)
+        report = json.loads(stage.nodewise("job", "submit", "--pool", "quick", *asked, "--wait", "--json"))
+        shown = json.loads(stage.nodewise("pool", "show", "quick", "--json"))["nodes"]
+    finally:
+        stage.nodewise("pool", "down", "quick", "--now")
+
+    assert set(up["ready"]) <= labelled
+    assert {one["node_name"] for one in shown} == labelled
+    assert report["images"] == PICTURES
+    assert {node["node_name"] for node in report["nodes"] if node["images"]} <= labelled
+    manager = ResourceManager(stage.cluster.rm_http)
+    until(lambda: not manager.is_running(up["job_id"]))
+
+
 def test_a_runner_s_own_container_has_resource_label_host_and_files(special: Cluster, tmp_path: Path) -> None:
     checkout, host = Checkout(tmp_path / "checkout"), special.nodes[3]
     kind = changed(block("kind"), ('attempt.spec.settings["of"]', 'int(open("of.txt").read())'))

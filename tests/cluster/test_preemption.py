@@ -14,8 +14,9 @@ import pytest
 
 from bench.distributed_shell import places, running_shells, shell
 from bench.info.errors import BenchError
-from bench.stage import CAPABILITY, Stage, module_of, on_cluster, restart, until
+from bench.stage import CAPABILITY, PATIENT, Stage, module_of, on_cluster, restart, until
 from bench.stage import PICTURES as FOLDER
+from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.errors import Conflict, InfoError, NotFound
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import TaskDecision, TaskState
@@ -80,6 +81,49 @@ def test_what_another_queue_takes_back_is_done_elsewhere_and_speaks_against_no_n
     assert report["images"] == PICTURES and not report["errors"]
     preempted = [failure for failure in report["failures"] if failure["kind"] == "preempted"]
     assert preempted and not any(failure["counts"] for failure in preempted)
+
+
+def test_a_worker_of_a_pool_that_is_taken_back_speaks_against_no_node_and_comes_again(stage: Stage) -> None:
+    patient = ("--queue", "guests", "--idle", "0", "--lease-seconds", "600", "--container-wait", "600")
+    words = (*small_network(stage.cluster.home), *patient, "--batch", "8", "--wait", "--json")
+    pool = json.loads(stage.nodewise("pool", "up", "lent", *words))["job_id"]
+    try:
+        until(lambda: _count_ready(stage) == stage.cluster.size, 240, "each node has a worker that is ready")
+        asked = ("--input", "/bench/pictures", "--output", "/bench/out/lent", "--capability", CAPABILITY)
+        with standing(stage):
+            given = json.loads(stage.nodewise("job", "submit", "--pool", "lent", *asked, "--json"))["job_id"]
+            until(lambda: _status(stage, given)["status"]["state"] == "running", 240, "the job has a plan")
+            mine = {one.container for one in places(stage.cluster)}
+            with shell(stage.cluster, ["sleep", "600"], 6, 128, "-queue", "owner"):
+                until(lambda: not mine <= {one.container for one in places(stage.cluster)}, 240, "YARN took one back")
+        until(lambda: _status(stage, given)["final"] != "UNDEFINED", 600, "the job has ended")
+        report = json.loads(stage.nodewise("job", "report", given, "--json"))
+        until(lambda: _count_ready(stage) == stage.cluster.size, 240, "each node has one again")
+        nodes = _shown(stage)
+    finally:
+        stage.nodewise("pool", "down", "lent", "--now")
+    manager = ResourceManager(stage.cluster.rm_http, stage.cluster.user, PATIENT)
+    until(lambda: not manager.is_running(pool), 240, "the pool has given all back")
+
+    assert report["images"] == PICTURES and not report["errors"]
+    preempted = [failure for failure in report["failures"] if failure["kind"] == "preempted"]
+    assert preempted and not any(failure["counts"] for failure in preempted)
+    assert [one["failures"] for one in nodes] == [0] * stage.cluster.size
+
+
+def _shown(stage: Stage) -> list[dict[str, Any]]:
+    """The nodes of the pool."""
+    nodes: list[dict[str, Any]] = json.loads(stage.nodewise("pool", "show", "lent", "--json"))["nodes"]
+    return nodes
+
+
+def _count_ready(stage: Stage) -> int:
+    return sum(one["worker"] in ("ready", "working") for one in _shown(stage))
+
+
+def _status(stage: Stage, job_id: str) -> dict[str, Any]:
+    status: dict[str, Any] = json.loads(stage.nodewise("job", "status", job_id, "--json"))
+    return status
 
 
 @contextmanager
