@@ -159,7 +159,7 @@ def test_who_names_another_s_pool_hears_at_once_whose_it_is_and_its_master_nothi
     monkeypatch.setattr(pool_client, "AWAY_SECONDS", 1e6)  # nobody would wait for that
     place.hadoop.app |= {"user": "you"}
 
-    with pytest.raises(NotNow, match="there is no pool photos: me has none; a pool of that name is you's: "):
+    with pytest.raises(NotNow, match="there is no pool photos: me has none: "):
         place.pools.find("photos")
     with pytest.raises(JobError, match=f"the pool {JOB} is you's, and me may not ask it: have you ask it") as refused:
         place.pools.of(JOB).job("pool_1700000000000_0001_1")

@@ -110,16 +110,14 @@ class Pools:
 
     def find(self, name: str) -> Pool:
         """The user's own pool of a name; NotNow when there is none."""
-        wanted, all_pools = check_name(name), self.list()
-        own = [found for found in all_pools if found.user == self.user]
+        wanted, own = check_name(name), [found for found in self.list() if found.user == self.user]
         for found in own:
             if found.name == wanted:
                 return Pool(found.application_id, self._manager, self._files)
-        known = f"{self.user} has {', '.join(found.name for found in own) or 'none'}"
-        if others := sorted({f"{found.user}'s" for found in all_pools if found.name == wanted}):
-            known += f"; a pool of that name is {' and '.join(others)}"
+        known = ", ".join(found.name for found in own) or "none"
         raise NotNow(
-            f"there is no pool {wanted}: {known}", remedy=f"`nodewise pool up {wanted} --engine ENGINE` starts it"
+            f"there is no pool {wanted}: {self.user} has {known}",
+            remedy=f"`nodewise pool up {wanted} --engine ENGINE` starts it",
         )
 
     def of(self, application_id: str) -> Pool:
