@@ -363,6 +363,7 @@ def test_a_job_whose_workers_have_nothing_of_the_node(site: Site) -> None:
     assert report["images"] == PICTURES + len(BROKEN)
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_a_pool_whose_workers_have_nothing_of_the_node(site: Site) -> None:
     make, _ = block("env-job").splitlines()
     succeed(site.nodewise(*shlex.split(make)[1:]))

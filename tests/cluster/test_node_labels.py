@@ -141,6 +141,7 @@ def test_workers_that_classify_get_the_resource(stage: Stage) -> None:
     until(lambda: widget_seconds(stage.cluster, report["job_id"]))  # YARN counts what still runs every 3 s
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_a_pool_has_workers_on_the_nodes_with_its_label_alone(stage: Stage) -> None:
     labelled = set(stage.cluster.nodes[2:])
     words = (*small_network(stage.cluster.home), "--node-label", LABEL, "--resource", f"{WIDGET}=1", "--idle", "0")

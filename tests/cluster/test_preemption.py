@@ -83,6 +83,7 @@ def test_what_another_queue_takes_back_is_done_elsewhere_and_speaks_against_no_n
     assert preempted and not any(failure["counts"] for failure in preempted)
 
 
+@pytest.mark.usefixtures("only_when_long")
 def test_a_worker_of_a_pool_that_is_taken_back_speaks_against_no_node_and_comes_again(stage: Stage) -> None:
     patient = ("--queue", "guests", "--idle", "0", "--lease-seconds", "600", "--container-wait", "600")
     words = (*small_network(stage.cluster.home), *patient, "--batch", "8", "--wait", "--json")
