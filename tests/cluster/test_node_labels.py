@@ -150,7 +150,7 @@ def test_a_pool_has_workers_on_the_nodes_with_its_label_alone(stage: Stage) -> N
         until(lambda: containers_with_widgets(stage.cluster, up["job_id"], 2))
         asked = ("--input", "/bench/pictures", "--output", "/bench/out/labelled", "--capability", CAPABILITY)
         report = json.loads(stage.nodewise("job", "submit", "--pool", "quick", *asked, "--wait", "--json"))
-        shown = json.loads(stage.nodewise("pool", "show", "quick", "--json"))["nodes"]
+        shown = until(lambda: json.loads(stage.nodewise("pool", "show", "quick", "--json"))["nodes"])
     finally:
         stage.nodewise("pool", "down", "quick", "--now")
 

@@ -89,7 +89,7 @@ def test_a_worker_of_a_pool_that_is_taken_back_speaks_against_no_node_and_comes_
     words = (*small_network(stage.cluster.home), *patient, "--batch", "8", "--wait", "--json")
     pool = json.loads(stage.nodewise("pool", "up", "lent", *words))["job_id"]
     try:
-        until(lambda: _count_ready(stage) == stage.cluster.size, 240, "each node has a worker that is ready")
+        until(lambda: _find_ready(stage), 240, "each node has a worker that is ready")
         asked = ("--input", "/bench/pictures", "--output", "/bench/out/lent", "--capability", CAPABILITY)
         with standing(stage):
             given = json.loads(stage.nodewise("job", "submit", "--pool", "lent", *asked, "--json"))["job_id"]
@@ -99,8 +99,7 @@ def test_a_worker_of_a_pool_that_is_taken_back_speaks_against_no_node_and_comes_
                 until(lambda: not mine <= {one.container for one in places(stage.cluster)}, 240, "YARN took one back")
         until(lambda: _status(stage, given)["final"] != "UNDEFINED", 600, "the job has ended")
         report = json.loads(stage.nodewise("job", "report", given, "--json"))
-        until(lambda: _count_ready(stage) == stage.cluster.size, 240, "each node has one again")
-        nodes = _shown(stage)
+        nodes = until(lambda: _find_ready(stage), 240, "each node has one again")
     finally:
         stage.nodewise("pool", "down", "lent", "--now")
     manager = ResourceManager(stage.cluster.rm_http, stage.cluster.user, PATIENT)
@@ -112,14 +111,11 @@ def test_a_worker_of_a_pool_that_is_taken_back_speaks_against_no_node_and_comes_
     assert [one["failures"] for one in nodes] == [0] * stage.cluster.size
 
 
-def _shown(stage: Stage) -> list[dict[str, Any]]:
-    """The nodes of the pool."""
+def _find_ready(stage: Stage) -> list[dict[str, Any]]:
+    """The nodes of the pool once each has a worker that is ready; none before, or while its master does not answer."""
     nodes: list[dict[str, Any]] = json.loads(stage.nodewise("pool", "show", "lent", "--json"))["nodes"]
-    return nodes
-
-
-def _count_ready(stage: Stage) -> int:
-    return sum(one["worker"] in ("ready", "working") for one in _shown(stage))
+    ready = [one for one in nodes if one["worker"] in ("ready", "working")]
+    return nodes if len(ready) == stage.cluster.size else []
 
 
 def _status(stage: Stage, job_id: str) -> dict[str, Any]:
