@@ -374,11 +374,12 @@ def test_a_pool_whose_workers_have_nothing_of_the_node(site: Site) -> None:
         how = ("--capability-wait", "120", "--wait", "--json")
         done = site.nodewise("job", "submit", "--pool", "enclosed", *asked, *how)
         report = json.loads(succeed(done))
+        shown = until(lambda: json.loads(succeed(site.nodewise("pool", "show", "enclosed", "--json")))["nodes"])
     finally:
         succeed(site.nodewise("pool", "down", "enclosed", "--now"))
 
     assert report["images"] == PICTURES + len(BROKEN)
-    assert {one["node_name"] for one in report["nodes"] if one["images"]} <= set(up["ready"])
+    assert {one["node_name"] for one in report["nodes"] if one["images"]} <= {one["node_name"] for one in shown}
     until(lambda: [one for one in applications(site.cluster) if one["id"] == up["job_id"] and one["finishedTime"]])
     used = next(one for one in applications(site.cluster) if one["id"] == up["job_id"])
     assert "part=" in used["applicationTags"], "YARN tells that a pool uses it, so that it is not removed meanwhile"
