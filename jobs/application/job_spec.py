@@ -63,7 +63,7 @@ class JobOptions(Settings):
     )
     capability_wait: float = option(20.0, help="Seconds to wait for fresh values.", least=0)
     container_wait: float = option(60.0, help="Seconds to wait for a node's container.", least=1)
-    attempts: int = option(2, help="How often YARN may start the application master within ten minutes.", least=1)
+    attempts: int = option(2, help="How often YARN may start the application master.", least=1)
     resources: Mapping[str, int] = option(
         dict,
         flag="--resource",

@@ -81,6 +81,7 @@ class Application:
         self._held = held
         self._state = "planning"
         self._clock = clock_since(time.time())
+        self._stands = False
         self._began: dict[int, float] = {}
         self._started: list[Container] = []
         self._containers: Containers | None = None
@@ -90,6 +91,7 @@ class Application:
 
     def run(self, make: Callable[[Attempt], Coordinator | Runner]) -> Outcome:
         """Everything between registering and leaving."""
+        self._stands = getattr(make, "stands", False)
         self._listener.tell(self._planning, lambda: page(self._planning()))
         journal = Journal.open(self._filesystem, attempts.journal_folder(self._spec), self._number)
         attempt = self._begin(journal)
@@ -135,8 +137,9 @@ class Application:
             runner.give_back()
 
     def is_last(self) -> bool:
-        """Whether YARN starts no other attempt when this one fails now."""
-        return attempts.is_last(self._number, self._spec.attempts, self._began, time.time())
+        """Whether no other attempt is to be started when this one fails now; for what stands, YARN forgets old ones."""
+        began = self._began if self._stands else {}
+        return attempts.is_last(self._number, self._spec.attempts, began, time.time())
 
     def remember(self, succeeded: bool, message: str) -> None:
         """Keep what became of the job."""

@@ -75,7 +75,7 @@ def main(spec_file: str) -> int:
 
 
 def _leave_to_the_next(application: Application) -> None:
-    """End here and now if YARN starts another attempt."""
+    """End here and now if another attempt may begin."""
     if not application.is_last():
         sys.stdout.flush()
         os._exit(1)  # the JVM's own threads must not keep a failed attempt alive

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,6 +19,7 @@ from hadoop.errors import GivenUp, HadoopError
 from hadoop.rest.pages import Pages
 from jobs.application import attempts, master
 from jobs.application.coordinator import Attempt, Knowledge, Outcome, Progress, Role, Runner, Seat
+from jobs.application.journal import Journal
 from jobs.application.listener import Listener
 from jobs.application.master import Application, as_ordered
 from jobs.application.status import JobStatus
@@ -27,7 +27,7 @@ from jobs.errors import JobError
 from jobs.images.rows_size import LARGEST_ROW
 from jobs.itemwork.calls import LARGEST_COMMIT
 from jobs.itemwork.deciding import largest_row_of, rules_of
-from jobs.kinds import find_kind
+from jobs.kinds import KINDS, find_kind
 from jobs.kinds.__main__ import _leave_to_the_next, clean, leave
 from jobs.kinds.classify.coordinator import Classify
 from tests.jobs.dealing import Paper
@@ -144,25 +144,53 @@ def test_attempts_are_counted_within_the_time_in_which_yarn_counts_them(
     assert attempts.is_last(number, most, began, now) == is_last
 
 
-def test_a_master_that_fails_weeks_after_the_one_before_leaves_the_job_to_the_next(
-    listener: Listener, monkeypatch: pytest.MonkeyPatch
+TWENTY_MINUTES = 1200.0
+
+
+@pytest.mark.parametrize(
+    ("stands", "attempt_seconds", "goes_on"),
+    [
+        (True, (5.0, WEEK, 60.0), [True, True, False]),
+        (False, (TWENTY_MINUTES, TWENTY_MINUTES), [True, False]),
+        (False, (5.0, WEEK), [True, False]),
+    ],
+    ids=["the third of a pool has failed a minute after the second", "a job whose attempts fail late", "after a week"],
+)
+def test_attempts_count_in_all_and_for_what_stands_those_that_yarn_remembers(
+    stands: bool,
+    attempt_seconds: tuple[float, ...],
+    goes_on: list[bool],
+    listener: Listener,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, paper, exits, left = [1e9], Paper(), list[int](), list[bool]()
-    clock = SimpleNamespace(time=lambda: now[0], monotonic=time.monotonic)
+    now, paper, exits, found = [1e9], Paper(), list[int](), list[bool]()
+    clock = SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0])
     for module in (attempts, master):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(os, "_exit", exits.append)
-    for number, seconds in enumerate((5.0, WEEK, 60.0), start=1):
-        journal: Any = SimpleNamespace(earlier=paper.records.copy, append=paper.append)
-        application = Application(SPEC, NONE, NONE, NONE, listener, number, ())
-        application._begin(journal)
+    files: Any = SimpleNamespace(write=lambda *_, **__: None, rename=lambda *_, **__: None)
+    journal = SimpleNamespace(earlier=paper.records.copy, append=paper.append)
+    monkeypatch.setattr(Journal, "open", lambda *_: journal)
+
+    def fail(seconds: float) -> None:
         now[0] += seconds
+        raise HadoopError("HDFS is away")
+
+    for number, seconds in enumerate(attempt_seconds, start=1):
+        work: Any = type("Work", (), {"stands": stands, "__new__": lambda *_, after=seconds: fail(after)})
+        application = Application(SPEC, files, NONE, NONE, listener, number, ())
+        with pytest.raises(HadoopError):
+            application.run(work)
         before = len(exits)
         _leave_to_the_next(application)
-        left.append(len(exits) > before)
+        found.append(len(exits) > before)
         now[0] += 10.0
 
-    assert left == [True, True, False], "the second has failed a minute ago"
+    assert found == goes_on
+
+
+def test_of_all_kinds_pools_stand() -> None:
+    assert [name for name in KINDS if getattr(find_kind(name), "stands", False)] == ["pool"]
 
 
 @pytest.mark.parametrize("has_ended", [True, False])
