@@ -56,8 +56,9 @@ def begin(spec: JobSpec, filesystem: FileSystem, client: InfoClient, journal: Jo
 
 
 def begin_times(records: Iterable[Record]) -> dict[int, float]:
-    """When each attempt began that these records tell of, in Unix seconds."""
-    return {int(one.body["attempt"]): float(one.body["now"]) for one in records if one.kind == BEGAN}
+    """When each attempt began that these records tell of, in Unix seconds; of an older nodewise, when the job began."""
+    began = (one.body for one in records if one.kind == BEGAN)
+    return {int(body["attempt"]): float(body.get("now", body["at"])) for body in began}
 
 
 def is_last(number: int, most: int, began: Mapping[int, float], now: float) -> bool:

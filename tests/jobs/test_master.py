@@ -18,8 +18,9 @@ from hadoop.client.yarn import Launch
 from hadoop.errors import GivenUp, HadoopError
 from hadoop.rest.pages import Pages
 from jobs.application import attempts, master
+from jobs.application.attempts import BEGAN
 from jobs.application.coordinator import Attempt, Knowledge, Outcome, Progress, Role, Runner, Seat
-from jobs.application.journal import Journal
+from jobs.application.journal import Journal, Record
 from jobs.application.listener import Listener
 from jobs.application.master import Application, as_ordered
 from jobs.application.status import JobStatus
@@ -187,6 +188,13 @@ def test_attempts_count_in_all_and_for_what_stands_those_that_yarn_remembers(
         now[0] += 10.0
 
     assert found == goes_on
+
+
+def test_an_attempt_goes_on_from_a_journal_of_a_version_that_noted_when_the_job_began_alone() -> None:
+    older = Record(BEGAN, {"at": 5.0, "attempt": 1})
+    own = Record(BEGAN, {"at": 5.0, "attempt": 2, "now": 70.0})
+
+    assert attempts.begin_times([older, own]) == {1: 5.0, 2: 70.0}
 
 
 def test_of_all_kinds_pools_stand() -> None:
