@@ -211,7 +211,8 @@ class Calls:
         eyes = self._eyes(place)
         eyes.check_jobs()
         giving: Giving = self._once("giving", Giving)
-        return _answer(giving.give(pool, lambda: self._find_pool(place, eyes, pool), body, self._note)), 201
+        user = self._values.viewer().user_name
+        return _answer(giving.give(user, pool, lambda: self._find_pool(place, eyes, pool), body, self._note)), 201
 
     def infer(self, pool: str) -> ResponseReturnValue:
         """Have a pool look at a picture."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from infosvc.wire.errors import NotFound, NotReady, TooManyRequests
+from infosvc.wire.errors import NotFound, NotReady
 from infosvc.wire.fields import describe
+from jobs.dashboard.places import Places
 from jobs.kinds.pool.client import Ended, NotNow, Pool
 from jobs.kinds.pool.wishes import Picture
 
@@ -62,7 +61,7 @@ class Inference:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pools: dict[Hashable, Pool] = {}
-        self._taken: Counter[str] = Counter()
+        self._places = Places(MOST_AT_ONCE, MOST_OF_ONE, "pictures", "are looked at")
 
     def infer(self, user: str, key: Hashable, find: Callable[[], Pool], picture: Picture, content: bytes) -> Inferred:
         """What a pool says to a user of the service, which `find` finds if it is not known by its key.
@@ -71,7 +70,7 @@ class Inference:
         TooManyRequests to a user who asks about many pictures at once.
         """
         try:
-            with self._place(user):
+            with self._places.take(user):
                 try:
                     row = self._find(key, find).infer(picture, content, AWAY_SECONDS)
                 except Ended:  # another one may have its name by now
@@ -80,25 +79,6 @@ class Inference:
         except NotNow as error:
             raise NotReady(error.message, remedy=error.remedy) from error
         return make_answer(row)
-
-    @contextmanager
-    def _place(self, user: str) -> Iterator[None]:
-        """A place for one more call of a user, which others may have afterwards."""
-        with self._lock:
-            if self._taken[user] >= MOST_OF_ONE:
-                raise TooManyRequests(
-                    f"{MOST_OF_ONE} pictures of {user} are looked at already, and one user gets no more at once",
-                    remedy="try again when one has its answer",
-                )
-            if self._taken.total() >= MOST_AT_ONCE:
-                raise NotReady(f"{MOST_AT_ONCE} pictures are looked at already", remedy="try again in a moment")
-            self._taken[user] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._taken[user] -= 1
-                self._taken = +self._taken  # without those who have none
 
     def _find(self, key: Hashable, find: Callable[[], Pool]) -> Pool:
         with self._lock:

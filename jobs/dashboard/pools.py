@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 from infosvc.wire.bodies import PoolJobBody
 from infosvc.wire.errors import Conflict, NotFound, NotReady
 from jobs.application.following import Sight
+from jobs.dashboard.places import Places
 from jobs.dashboard.pool_answers import GivenJob, ListedPool, ListedPools, PoolJob, PoolWorker, ShownPool
 from jobs.dashboard.sources.eyes import Eyes
 from jobs.errors import JobError
@@ -25,6 +25,8 @@ CAPABILITY_SECONDS = 10.0
 """How long it may wait for values of a job's capability."""
 MOST_AT_ONCE = 4
 """Jobs that are being given: each may wait for a large folder, and other calls need room, too."""
+MOST_OF_ONE = 2
+"""Half of these for one user: other users find the rest."""
 OF_NETWORK = ("engine", "model", "batch")
 
 
@@ -73,15 +75,20 @@ class Giving:
     """Gives jobs to pools; safe for several threads."""
 
     def __init__(self) -> None:
-        self._room = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._places = Places(MOST_AT_ONCE, MOST_OF_ONE, "jobs", "are being given to pools")
 
-    def give(self, name: str, find: Callable[[], Pool], body: PoolJobBody, note: Callable[[], None]) -> GivenJob:
-        """Give a job to the pool that `find` finds; `note` is called before.
+    def give(
+        self, user: str, name: str, find: Callable[[], Pool], body: PoolJobBody, note: Callable[[], None]
+    ) -> GivenJob:
+        """Give a job of a user of the service to the pool that `find` finds; `note` is called before.
 
         NotFound when there is no such pool, NotReady when it cannot have the job now, Conflict when it never can.
+        TooManyRequests to a user who gives many jobs at once.
         """
-        if not self._room.acquire(blocking=False):
-            raise NotReady(f"{MOST_AT_ONCE} jobs are being given to pools already", remedy="try again in a few seconds")
+        with self._places.take(user):
+            return self._give(name, find, body, note)
+
+    def _give(self, name: str, find: Callable[[], Pool], body: PoolJobBody, note: Callable[[], None]) -> GivenJob:
         try:
             pool = _find(find)
             wants = {what: value for what in OF_NETWORK if (value := getattr(body, what)) is not None}
@@ -94,8 +101,6 @@ class Giving:
             raise NotReady(error.message, remedy=error.remedy) from error
         except JobError as error:
             raise Conflict(error.message, remedy=error.remedy) from error
-        finally:
-            self._room.release()
         return GivenJob(job_id, tuple(notes))
 
 

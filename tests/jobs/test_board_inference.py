@@ -177,7 +177,7 @@ def test_no_more_pictures_wait_than_leave_room_for_other_calls() -> None:
     full = Inference()
     with ExitStack() as places:
         for number in range(MOST_AT_ONCE):
-            places.enter_context(full._place(f"user{number}"))
+            places.enter_context(full._places.take(f"user{number}"))
 
         with pytest.raises(NotReady, match="16 pictures are looked at already"):
             full.infer("maria", "key", NONE, Picture(), b"x")

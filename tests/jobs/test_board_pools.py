@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -11,21 +14,26 @@ from typing import Any
 import msgspec
 import pytest
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from hadoop.client.yarn import Application
+from infosvc.access.roles import Caller
 from infosvc.http.openapi.document import add_described
 from infosvc.http.openapi.examples import add_examples
 from infosvc.wire.bodies import PoolJobBody
 from infosvc.wire.errors import NotReady
+from infosvc.wire.records import Role
+from jobs.application.calls import Request
 from jobs.application.following import Sight
 from jobs.application.status import JobStatus
 from jobs.commands.pool.pool_list import _to_json
 from jobs.dashboard.document import BOARD
-from jobs.dashboard.pools import MOST_AT_ONCE, Giving, _ends_in
+from jobs.dashboard.pools import MOST_AT_ONCE, MOST_OF_ONE, Giving, _ends_in
 from jobs.kinds.pool import client as pool_client
 from jobs.kinds.pool.wishes import IDLE_FOR, READY, JobWish, Refusal
 from tests.infosvc.schemas import against
 from tests.jobs import played
+from tests.jobs.conftest import Values
 from tests.jobs.played import JOB, Hadoop
 from tests.jobs.test_board_document import check
 from tests.jobs.test_pool_client import FOLDER, Place
@@ -265,11 +273,45 @@ def test_a_master_that_is_away_is_not_waited_for_long(
 
 def test_no_more_jobs_are_given_at_once_than_leave_room_for_other_calls() -> None:
     full = Giving()
-    for _ in range(MOST_AT_ONCE):
-        full._room.acquire()
+    with ExitStack() as places:
+        for number in range(MOST_AT_ONCE):
+            places.enter_context(full._places.take(f"user{number}"))
 
-    with pytest.raises(NotReady, match="4 jobs are being given to pools already"):
-        full.give("photos", NONE, PoolJobBody("/in", "/out", "weight"), NONE)
+        with pytest.raises(NotReady, match="4 jobs are being given to pools already"):
+            full.give("maria", "photos", NONE, PoolJobBody("/in", "/out", "weight"), NONE)
+
+
+def test_one_user_gives_half_of_the_jobs_at_once_and_others_find_room(
+    known: FlaskClient, pool: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, heard = threading.Event(), threading.Semaphore(0)
+
+    def hear(call: str, request: Request) -> dict[str, Any]:
+        heard.release()
+        assert answers.wait(60)
+        return {"job_id": LINE["job_id"], "notes": []}
+
+    def post() -> TestResponse:
+        return known.application.test_client().post(f"{PHOTOS}/jobs", json=BODY)
+
+    monkeypatch.setattr(pool.master, "hear", hear)
+    with ThreadPoolExecutor(MOST_OF_ONE + 1) as threads:
+        given = [threads.submit(post) for _ in range(MOST_OF_ONE)]
+        try:
+            assert all(heard.acquire(timeout=60) for _ in given)
+            refused = threads.submit(post).result(30)
+            monkeypatch.setattr(Values, "viewer", lambda _: Caller("jan", Role.USER, user_name="jan"))
+            given.append(threads.submit(post))
+            assert heard.acquire(timeout=60), "another user's is given"
+        finally:
+            answers.set()
+        assert [one.result(60).status_code for one in given] == [201] * len(given)
+
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert refused.get_json()["error"]["message"] == (
+        "2 jobs of maria are being given to pools already, and one user gets no more at once: "
+        "try again when one has its answer"
+    )
 
 
 def test_room_is_free_again_whatever_became_of_a_job(known: FlaskClient, pool: Place) -> None:
