@@ -15,10 +15,11 @@ import msgspec
 import pytest
 
 from hadoop.errors import Denied, HadoopError
-from infosvc.wire.errors import Unreachable
+from infosvc.wire.errors import NotFound, Unreachable
 from jobs.application.calls import Refused, Request
 from jobs.application.coordinator import Attempt, Container, Knowledge, Role, Seat
 from jobs.application.journal import Record
+from jobs.errors import JobError
 from jobs.kinds.pool.coordinator import DOWN_ASKED, ENDED, KILLED, TAKEN, Pool
 from jobs.kinds.pool.request import MASTER_MB
 from jobs.kinds.pool.seats import SEATS, Seats
@@ -315,7 +316,7 @@ def test_a_picture_waits_again_when_its_worker_has_been_silent_for_longer_than_a
 
 
 class Closed(Written):
-    """HDFS that fails whoever looks at a file."""
+    """HDFS that fails whoever looks at a file or for one."""
 
     def __init__(self, error: HadoopError) -> None:
         super().__init__({})
@@ -326,6 +327,31 @@ class Closed(Written):
 
     def size(self, name: str) -> int | None:
         raise self._error
+
+    def exists(self, name: str) -> bool:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (HadoopError("looking for /in failed: connection refused"), True),
+        (Denied("user me may not read /in"), False),
+        (JobError("/in is not in HDFS"), False),
+        (Unreachable("the service does not answer"), True),
+        (NotFound("no producer is registered under 'weight'"), False),
+    ],
+    ids=["HDFS is away", "denied", "wrong", "the service is away", "unknown"],
+)
+def test_a_job_may_be_given_again_where_hdfs_or_the_service_was_away(error: Any, passes: bool) -> None:
+    scene = Scene()
+    make_ready(scene)
+    files: Any = Closed(error)
+    scene.pool._intake._attempt = replace(scene.attempt, filesystem=files)
+
+    answer = scene.post("/pool/submit", **msgspec.to_builtins(WISH))
+
+    assert answer == {"refused": error.message, "remedy": "", "passes": passes}
 
 
 def test_a_file_that_may_not_be_read_is_refused_and_a_namenode_that_is_away_is_asked_again() -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from hadoop.client.listing import Listing
 from hadoop.errors import Denied, HadoopError
+from infosvc.wire.errors import AWAY
 from jobs.application.coordinator import Attempt
 from jobs.application.submit import FILES_OF_A_MB, MASTER_MEMORY_MB
 from jobs.itemwork import submission
@@ -42,13 +43,16 @@ class Intake:
         path = self._attempt.filesystem.path
         try:
             paths = {name: str(path(getattr(wish, name)).toUri().getPath()) for name in ("input", "output")}
-            wish = msgspec.structs.replace(wish, **paths)
-            self.check_room(wish, 0, at_work)  # before anything is waited for
+        except HadoopError as error:
+            raise Refusal(error.message, error.remedy) from None
+        wish = msgspec.structs.replace(wish, **paths)
+        self.check_room(wish, 0, at_work)  # before anything is waited for
+        try:
             capability = self._choose(wish, nodes, notes)
             files = Listing(self._attempt.filesystem).summary(wish.input).files
-            self.check_room(wish, files, at_work)
         except SENTENCES as error:
-            raise Refusal(error.message, error.remedy) from None
+            raise Refusal(error.message, error.remedy, _passes(error)) from None
+        self.check_room(wish, files, at_work)
         return msgspec.structs.replace(wish, capability=capability), files
 
     def check_workers(self) -> Sequence[str]:
@@ -117,3 +121,8 @@ class Intake:
                 "wait with --wait-for-pool, or bring up a pool with a larger --master-memory",
                 True,
             )
+
+
+def _passes(error: Exception) -> bool:
+    """Whether HDFS or the information service may only be away for a moment."""
+    return isinstance(error, AWAY) or (isinstance(error, HadoopError) and not isinstance(error, Denied))
