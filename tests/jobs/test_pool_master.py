@@ -19,6 +19,7 @@ from infosvc.wire.errors import NotFound, Unreachable
 from jobs.application.calls import Refused, Request
 from jobs.application.coordinator import Attempt, Container, Knowledge, Role, Seat
 from jobs.application.journal import Record
+from jobs.division import kept_work
 from jobs.errors import JobError
 from jobs.kinds.pool.coordinator import DOWN_ASKED, ENDED, KILLED, TAKEN, Pool
 from jobs.kinds.pool.request import MASTER_MB
@@ -59,7 +60,8 @@ class Scene:
         self.now, self.paper = 0.0, Paper()
         told = PoolSettings(name="photos", job=asdict(SETTINGS), **settings)
         spec = replace(SPEC, kind="pool", staging=STAGING, settings=asdict(told), master_memory=MASTER_MB)
-        files: Any = Written({f"{STAGING}/worker.json": b"{}"})
+        self.files = Written({f"{STAGING}/worker.json": b"{}"})
+        files: Any = self.files
         self.attempt = Attempt(1, spec, files, NONE, self.paper, "", tuple(earlier), 0.0, lambda: self.now)
         self.pool = Pool(self.attempt)
 
@@ -176,6 +178,23 @@ def test_a_pool_that_was_to_end_when_its_master_was_lost_ends_in_the_next_attemp
         assert job["state"] == ("killed" if now else "planning"), "what was not to be killed goes on"
         assert second.pool.progress().is_done
         assert second.pool.finish().message == "the pool photos has done 1 jobs: it was ended by its owner"
+
+
+@pytest.mark.parametrize(
+    ("kills", "state"), [([], "planning"), ([Record(KILLED, {"number": 1})], "killed")], ids=["spared", "killed before"]
+)
+def test_a_job_that_was_storing_when_its_pool_was_ended_at_once_goes_on_after_the_master_was_lost(
+    kills: list[Record], state: str
+) -> None:
+    scene = Scene([GIVEN, Record(DOWN_ASKED, {"now": True}), *kills])
+    scene.files[f"{STAGING}/jobs/1/{kept_work.MARK}"] = b"{}"
+    scene.role("a")
+
+    (job,) = scene.post("/pool/jobs")["jobs"]
+    scene.post("/pool/kill", job_id=job["job_id"])
+    scene.pool._lives.wait()
+
+    assert job["state"] == state
 
 
 def test_a_pool_that_cannot_record_that_it_is_to_end_does_not_say_that_it_will() -> None:

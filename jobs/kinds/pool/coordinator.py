@@ -29,6 +29,7 @@ from jobs.application.coordinator import (
     Then,
 )
 from jobs.application.journal import Record
+from jobs.division import kept_work
 from jobs.itemwork.calls import LARGEST
 from jobs.itemwork.coordinator import SILENCES
 from jobs.job_ids import pool_job_id
@@ -202,9 +203,13 @@ class Pool(Coordinator):
                     continue
                 files = record.body["files"]
                 job = self._jobs[number] = PooledJob(self._attempt, self._settings, number, wish, files)
-                if number in killed or any(one.now for one in asked):
+                if number in killed or (any(one.now for one in asked) and not self._has_all_rows(job)):
                     self._lives.kill(job)
                 self._lives.begin(job)
+
+    def _has_all_rows(self, job: PooledJob) -> bool:
+        """Whether a job was storing its results, which may be in place: such a one is not killed."""
+        return kept_work.is_marked(self._attempt.filesystem, job.spec.staging)
 
     def _submit(self, request: Request) -> Mapping[str, Any]:
         """Take a job on, or say why not."""
