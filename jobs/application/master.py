@@ -82,6 +82,7 @@ class Application:
         self._state = "planning"
         self._clock = clock_since(time.time())
         self._stands = False
+        self._unix_seconds = clock_since(0.0)  # whoever sets the machine's clock changes nothing
         self._began: dict[int, float] = {}
         self._started: list[Container] = []
         self._containers: Containers | None = None
@@ -139,7 +140,7 @@ class Application:
     def is_last(self) -> bool:
         """Whether no other attempt is to be started when this one fails now; for what stands, YARN forgets old ones."""
         began = self._began if self._stands else {}
-        return attempts.is_last(self._number, self._spec.attempts, began, time.time())
+        return attempts.is_last(self._number, self._spec.attempts, began, self._unix_seconds())
 
     def remember(self, succeeded: bool, message: str) -> None:
         """Keep what became of the job."""
@@ -159,7 +160,7 @@ class Application:
     def _begin(self, journal: Journal) -> Attempt:
         attempt = attempts.begin(self._spec, self._filesystem, self._client, journal, self._number)
         self._clock = attempt.clock
-        self._began = {**attempts.begin_times(attempt.earlier), self._number: time.time()}
+        self._began = {**attempts.begin_times(attempt.earlier), self._number: self._unix_seconds()}
         self._started = [_container(record) for record in attempt.earlier if record.kind == STARTED]
         return attempt
 

@@ -164,8 +164,8 @@ def test_attempts_count_in_all_and_for_what_stands_those_that_yarn_remembers(
     listener: Listener,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, paper, exits, found = [1e9], Paper(), list[int](), list[bool]()
-    clock = SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0])
+    now, ahead, paper, exits, found = [1e9], [0.0], Paper(), list[int](), list[bool]()
+    clock = SimpleNamespace(time=lambda: now[0] + ahead[0], monotonic=lambda: now[0])
     for module in (attempts, master):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(os, "_exit", exits.append)
@@ -175,6 +175,7 @@ def test_attempts_count_in_all_and_for_what_stands_those_that_yarn_remembers(
 
     def fail(seconds: float) -> None:
         now[0] += seconds
+        ahead[0] = WEEK  # somebody sets the clock meanwhile
         raise HadoopError("HDFS is away")
 
     for number, seconds in enumerate(attempt_seconds, start=1):
@@ -185,6 +186,7 @@ def test_attempts_count_in_all_and_for_what_stands_those_that_yarn_remembers(
         before = len(exits)
         _leave_to_the_next(application)
         found.append(len(exits) > before)
+        ahead[0] = 0.0
         now[0] += 10.0
 
     assert found == goes_on
