@@ -97,6 +97,8 @@ class Giving:
             check_fits(name, pool, wants)
             note()
             job_id, notes = pool.submit(wish, GIVE_SECONDS, AWAY_SECONDS)
+        except Ended as error:
+            raise NotFound(error.message, remedy=error.remedy) from error
         except NotNow as error:
             raise NotReady(error.message, remedy=error.remedy) from error
         except JobError as error:

@@ -271,6 +271,24 @@ def test_a_master_that_is_away_is_not_waited_for_long(
     assert "the master of the pool" in answer.get_json()["error"]["message"]
 
 
+def test_a_pool_that_ends_while_it_is_given_a_job_is_not_found(
+    known: FlaskClient, hadoop: Hadoop, pool: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool.listeners[0].close()
+    ask = pool_client.Pools.find
+
+    def find_the_last_time(pools: pool_client.Pools, name: str) -> pool_client.Pool:
+        found = ask(pools, name)
+        hadoop.app["state"] = "FINISHED"
+        return found
+
+    monkeypatch.setattr(pool_client.Pools, "find", find_the_last_time)
+
+    answer = known.post(f"{PHOTOS}/jobs", json=BODY)
+
+    assert (answer.status_code, "has ended" in answer.get_json()["error"]["message"]) == (404, True), answer.text
+
+
 def test_no_more_jobs_are_given_at_once_than_leave_room_for_other_calls() -> None:
     full = Giving()
     with ExitStack() as places:
