@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -78,18 +79,23 @@ class Reader:
 
 
 class Watches:
-    """What was last heard of the jobs that somebody looks at, so that a silent application master blanks nothing."""
+    """What was last heard of the jobs that somebody looks at, so that a silent application master blanks nothing.
+
+    Safe for several threads.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._watches: dict[str, Watch] = {}
 
     def look(self, known: Known, ask: Callable[[Any], JobStatus | None]) -> Sight:
         """A job as it is now."""
         job_id = known.application.application_id
-        watch = self._watches.pop(job_id, None) or Watch(ask)
-        self._watches[job_id] = watch
-        for oldest in list(self._watches)[:-MOST_WATCHED]:
-            self._watches.pop(oldest, None)
+        with self._lock:
+            watch = self._watches.pop(job_id, None) or Watch(ask)
+            self._watches[job_id] = watch
+            for oldest in list(self._watches)[:-MOST_WATCHED]:
+                del self._watches[oldest]
         return watch.look(known.application)
 
 

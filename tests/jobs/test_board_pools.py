@@ -29,6 +29,8 @@ from jobs.application.status import JobStatus
 from jobs.commands.pool.pool_list import _to_json
 from jobs.dashboard.document import BOARD
 from jobs.dashboard.pools import MOST_AT_ONCE, MOST_OF_ONE, Giving, _ends_in
+from jobs.dashboard.showing import Watches
+from jobs.dashboard.sources.yarn import Known
 from jobs.kinds.pool import client as pool_client
 from jobs.kinds.pool.wishes import IDLE_FOR, READY, JobWish, Refusal
 from tests.infosvc.schemas import against
@@ -130,6 +132,40 @@ def test_a_pool_whose_master_does_not_answer_is_shown_without_its_jobs(known: Fl
     assert said["jobs"] is None
     assert f"the master of the pool {JOB} does not answer" in said["said"]
     assert (said["idle"], [one["node_name"] for one in said["nodes"]]) == ("30m", ["alpha"])
+
+
+class SlowWatches(dict[str, Any]):
+    """What is taken from here is put back only once another thread had time to look for it."""
+
+    def __init__(self) -> None:
+        self.taken, self.looked_for = threading.Event(), threading.Event()
+
+    def pop(self, key: str, *default: Any) -> Any:
+        found = super().pop(key, *default)
+        (self.looked_for if self.taken.is_set() else self.taken).set()
+        self.looked_for.wait(0.5)
+        return found
+
+
+def test_two_who_look_at_a_job_at_once_both_see_what_its_silent_master_said_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watches, says = Watches(), [JobStatus(JOB, "running", 1, 0, 0, 0, 0.0, None, ())]
+    known = Known(Application(JOB, "", "RUNNING", "UNDEFINED", 0.0, "", "N/A", 0.0), "me", "", None, None)
+
+    def look() -> Sight:
+        return watches.look(known, lambda _: says[0] if says else None)
+
+    look()
+    says.clear()
+    slow = SlowWatches()
+    slow.update(watches._watches)
+    monkeypatch.setattr(watches, "_watches", slow)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(look)
+        assert slow.taken.wait(60)
+        second = threads.submit(look)
+        assert [one.result(60).status is not None for one in (first, second)] == [True, True]
 
 
 def test_a_pool_that_is_not_up_yet_says_so(known: FlaskClient, hadoop: Hadoop, pool: Place) -> None:
