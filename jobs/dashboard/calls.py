@@ -217,7 +217,6 @@ class Calls:
     def infer(self, pool: str) -> ResponseReturnValue:
         """Have a pool look at a picture."""
         from jobs.dashboard.inference import Inference
-        from jobs.kinds.pool.client import Pools
         from jobs.kinds.pool.wishes import Picture
 
         name, path, content = request.args.get("name", ""), request.args.get("path", ""), request.get_data()
@@ -230,12 +229,9 @@ class Calls:
         eyes = self._eyes(place)
         eyes.check_jobs()
         wish, inference = Picture(name or path or "picture", path, seconds), self._once("inference", Inference)
-
-        def find() -> Pool:
-            return Pools(place.conf_dir, eyes.user or self._own_name(place), self._seen(place, eyes)).find(pool)
-
         user = self._values.viewer().user_name
-        return _answer(inference.infer(user, (place, eyes, pool), find, wish, content))
+        found = inference.infer(user, (place, eyes, pool), lambda: self._find_pool(place, eyes, pool), wish, content)
+        return _answer(found)
 
     def task_log(self, task_id: str) -> ResponseReturnValue:
         """Show a piece of a task's log."""
