@@ -29,7 +29,8 @@ def lift_limits() -> None:
 def play(
     playbook: str, *words: str, spare: bool = False, inventory: Path = INVENTORY
 ) -> subprocess.CompletedProcess[str]:
-    """The playbook's run, whatever became of it."""
+    """The playbook's run, whatever became of it. From then on machines may use every processor."""
+    lift_limits()  # one that was switched on again, or is new, is held to its own
     inventories = ["-i", str(inventory), *(("-i", str(SPARE)) if spare else ())]
     argv = [str(ANSIBLE / "ansible-playbook"), *inventories, str(PLAYBOOKS / playbook), *words]
     settings = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}

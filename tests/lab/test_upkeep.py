@@ -62,7 +62,6 @@ def began(name: str, unit: str) -> str:
 def grown() -> Iterator[str]:
     """A fifth worker beside the four; it is gone at the end, unless a test has removed it."""
     lab.up(provision=False, spare=True)
-    playbooks.lift_limits()
     made = changes(play("site.yml", "--limit", "worker5", spare=True))
     assert set(made) == {"worker5"}
     yield "worker5"
