@@ -130,7 +130,7 @@ class Placing:
 
 
 @contextmanager
-def placing_on(home: Path, nodes: int, jars: Path | None = None) -> Iterator[Placing]:
+def placing_on(home: Path, nodes: int, jars: Path | None = None, *, mapreduce: bool = False) -> Iterator[Placing]:
     """A new cluster of this home with the plug-in, and the service; both end with the block."""
     placing = None
     render = site.render
@@ -142,7 +142,10 @@ def placing_on(home: Path, nodes: int, jars: Path | None = None) -> Iterator[Pla
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(site, "render", render_patiently)
-            placing = Placing(lifecycle.up(home, nodes=nodes, jars=jars, plugin=True, ready_seconds=START_SECONDS))
+            made = lifecycle.up(
+                home, nodes=nodes, jars=jars, plugin=True, mapreduce=mapreduce, ready_seconds=START_SECONDS
+            )
+            placing = Placing(made)
         policy = placing.cluster.conf_dir / site.POLICY_FILE
         policy.write_text(POLICY.format(master=placing.cluster.master))
         placing.serve()

@@ -134,10 +134,12 @@ def test_mapreduce_has_its_shuffle_on_nodes_that_want_it(cluster: Cluster, tmp_p
     assert "yarn.nodemanager.aux-services" not in _node(cluster, "yarn-site.xml")
     wanted = replace(cluster, home=tmp_path / "wanted", mapreduce=True)
     site.render(wanted)
-    known = _node(wanted, "yarn-site.xml")
-    assert known["yarn.nodemanager.aux-services"] == "mapreduce_shuffle"
-    assert known["mapreduce.shuffle.port"] == "0", "nodes of one machine cannot share a port"
+    assert _node(wanted, "yarn-site.xml")["yarn.nodemanager.aux-services"] == "mapreduce_shuffle"
     assert "yarn.nodemanager.aux-services" not in _keys(wanted.conf_dir / "yarn-site.xml")
+    port, known = "mapreduce.shuffle.port", _keys(wanted.conf_dir / "mapred-site.xml")
+    assert known["mapreduce.framework.name"] == "yarn" and port not in known
+    assert _node(wanted, "mapred-site.xml") == known | {port: "0"}, "nodes of one machine cannot share a port"
+    assert _node(cluster, "mapred-site.xml") == {}
 
 
 def test_gpus_are_counted_where_there_are_some_and_everybody_knows_the_type(cluster: Cluster, tmp_path: Path) -> None:

@@ -1,69 +1,104 @@
-"""MapReduce on a cluster of this machine: words are counted by mappers and a reducer, across the shuffle."""
+"""MapReduce beside us, on a cluster of this machine: rows are made, sorted and checked as docs/operate.md says.
+
+The commands `hadoop` and `yarn` of a distribution are Java with the cluster's jars here.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
-from hdfs import InsecureClient
 
-from bench.stage import START_SECONDS
-from hadoop.local import lifecycle
-from hadoop.local.lifecycle import Cluster
+from hadoop.local import daemons
+from hadoop.local.daemons import Daemon
+from infosvc.wire.records import Kind, Producer
+from tests.cluster.placing import Placing, placing_on
+from tests.cluster.site import until
+from tests.recipes.pages import block
+from tests.recipes.shell import Shell, changed
 
-pytestmark = pytest.mark.cluster
-
-# A JVM cannot be started twice in a process nor survive a fork, so it gets a process of its own.
-COUNT = """
-import sys
-from pathlib import Path
-from hadoop.client.jvm import HadoopHome, configuration, java, start
-
-start(HadoopHome(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
-conf = configuration()
-memory = {"yarn.app.mapreduce.am.resource.mb": 640, "mapreduce.map.memory.mb": 512, "mapreduce.reduce.memory.mb": 512}
-heaps = {f"{name}.java.opts": "-Xmx200m" for name in ("mapreduce.map", "mapreduce.reduce")}
-for name, value in {
+EXAMPLES = "org.apache.hadoop:hadoop-mapreduce-examples:3.4.2"
+"""Not every registry has those of each release; these run on later ones."""
+HEAP = "-Xmx200m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+SETTINGS = {
     "mapreduce.framework.name": "yarn",
-    "mapreduce.application.classpath": f"{sys.argv[2]}/*",
-    "yarn.app.mapreduce.am.command-opts": "-Xmx300m",
-    "mapreduce.task.io.sort.mb": 16,
-    **memory,
-    **heaps,
-}.items():
-    conf.set(name, str(value))
-library = "org.apache.hadoop.mapreduce.lib"
-job = java("org.apache.hadoop.mapreduce.Job").getInstance(conf)
-job.setMapperClass(java(f"{library}.map.TokenCounterMapper").class_)
-job.setReducerClass(java(f"{library}.reduce.IntSumReducer").class_)
-job.setOutputKeyClass(java("org.apache.hadoop.io.Text").class_)
-job.setOutputValueClass(java("org.apache.hadoop.io.IntWritable").class_)
-path = java("org.apache.hadoop.fs.Path")
-java(f"{library}.input.FileInputFormat").addInputPath(job, path("/words"))
-java(f"{library}.output.FileOutputFormat").setOutputPath(job, path("/counted"))
-sys.exit(0 if job.waitForCompletion(False) else job.getStatus().getFailureInfo())
-"""
+    "yarn.app.mapreduce.am.resource.mb": "640",
+    "yarn.app.mapreduce.am.command-opts": HEAP.replace("200", "300"),
+    "mapreduce.map.memory.mb": "512",
+    "mapreduce.map.java.opts": HEAP,
+    "mapreduce.reduce.memory.mb": "512",
+    "mapreduce.reduce.java.opts": HEAP,
+    "mapreduce.task.io.sort.mb": "16",
+}
+CONTAINERS = 1 + 2 + 1
+"""Of the job that sorts: its master, a mapper for each of two files, a reducer."""
+JAVA = f"exec java {HEAP} -cp '{{conf}}:{{jars}}/*'"
+CLIENTS = {
+    "hadoop": 'shift\n{java} org.apache.hadoop.util.RunJar "$@"',
+    "yarn": 'case $1 in\nlogs) shift; {java} org.apache.hadoop.yarn.client.cli.LogsCLI "$@" ;;\n'
+    '*) {java} org.apache.hadoop.yarn.client.cli.ApplicationCLI "$@" ;;\nesac',
+}
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    home = tmp_path_factory.mktemp("mapreduce")
-    try:
-        yield lifecycle.up(home, nodes=1, mapreduce=True, ready_seconds=START_SECONDS)
-    finally:
-        lifecycle.down(home)
+def placing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Placing]:
+    with placing_on(tmp_path_factory.mktemp("mapreduce"), nodes=2, mapreduce=True) as made:
+        yield made
 
 
-def test_words_are_counted(cluster: Cluster) -> None:
-    hdfs = InsecureClient(cluster.namenode_http, user=cluster.user)
-    for number, text in enumerate(("one two two", "two three")):
-        hdfs.write(f"/words/{number}", data=text.encode())
+@pytest.fixture(scope="module")
+def shell(placing: Placing, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A reader's, whose Hadoop is a distribution with its examples and settings of MapReduce."""
+    home, cluster = tmp_path_factory.mktemp("reader"), placing.cluster
+    told = SETTINGS | {"mapreduce.application.classpath": f"{cluster.jars}/*"}
+    rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in told.items())
+    (cluster.conf_dir / "mapred-site.xml").write_text(f"<configuration>{rows}</configuration>")
+    folder = home / "share" / "hadoop" / "mapreduce"
+    copy = ("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={EXAMPLES}", f"-DoutputDirectory={folder}")
+    subprocess.run(copy, cwd=home, check=True, timeout=280)
+    made = Shell(home, home / "work", {"HADOOP_CONF_DIR": str(cluster.conf_dir), "HADOOP_HOME": str(home)})
+    for name, text in CLIENTS.items():
+        made.program(name, text.format(java=JAVA.format(conf=cluster.conf_dir, jars=cluster.jars)))
+    return made
 
-    argv = [sys.executable, "-c", COUNT, str(cluster.conf_dir), str(cluster.jars), cluster.user]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=700)
 
-    assert done.returncode == 0, done.stderr[-2000:]
-    with hdfs.read("/counted/part-r-00000") as counted:
-        assert counted.read().decode() == "one\t1\nthree\t1\ntwo\t3\n"
+def find_containers(shell: Shell) -> dict[str, str] | None:
+    """The nodes of the containers that have sorted, by their numbers, once all logs are in HDFS."""
+    with suppress(AssertionError):  # the first logs come some seconds after the end
+        found = dict(re.findall(r"Container: \S+_(\d+) on (.+)_", shell.run(block("mapreduce-where"))))
+        return found if len(found) == CONTAINERS else None
+    return None
+
+
+@pytest.mark.timeout(900)
+def test_rows_are_sorted_beginning_on_the_best_node_and_the_page_s_commands_say_where(
+    placing: Placing, shell: Shell
+) -> None:
+    first, second = placing.cluster.nodes
+    placing.client.put_producer(Producer("speed:sort", cmd="", time_max=3600, kind=Kind.PROGRAM))
+    for node, value in ((first, 0.1), (second, 0.9)):
+        placing.client.put_value("speed:sort", node, value)
+
+    shell.run(changed(block("mapreduce"), ("1000000", "20000")), timeout=800)
+    found = until(lambda: find_containers(shell))
+
+    jobs = {one["name"]: one for one in placing.applications()}
+    assert {one["finalStatus"] for one in jobs.values()} == {"SUCCEEDED"} and {"TeraGen", "TeraSort"} <= jobs.keys()
+    assert {one["amHostHttpAddress"].split(":")[0] for one in jobs.values()} == {second}
+    assert found["000001"] == second and set(found.values()) <= {first, second}
+
+
+def test_logs_are_there_when_their_node_is_gone(placing: Placing, shell: Shell) -> None:
+    _, second = placing.cluster.nodes
+    node = Daemon(placing.cluster, "nodemanager", second)
+    daemons.find_running(placing.cluster)[node].kill()
+    until(lambda: node not in daemons.find_running(placing.cluster))
+    (job,) = (one["id"] for one in placing.applications() if one["name"] == "TeraSort")
+
+    said = shell.run(f"yarn logs -applicationId {job} -log_files syslog")
+
+    masters = re.findall(rf"Container: \S+_000001 on {second}", said)
+    assert len(masters) == 1 and "Job finished" in said
