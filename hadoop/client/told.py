@@ -13,6 +13,7 @@ _MISSING = re.compile(
     r"^(?:\S*/)?bash: (?:line \d+: )?(\S+): (?:No such file or directory|command not found)$", re.MULTILINE
 )
 _NOT_FOUND = re.compile(r"exit code:? 127\b", re.IGNORECASE)
+_UNRENEWED = re.compile(r"Failed to renew token: Kind: (\w+), .*?\brenewer=([^,]*),", re.DOTALL)
 _RESTARTED = "Attempt recovered after RM restart"
 
 
@@ -25,6 +26,17 @@ def find_unfetched(diagnostics: str) -> str:
     """
     match = _UNFETCHED.search(diagnostics)
     return f"its node cannot fetch {PurePosixPath(match[1]).name}: {match[2].strip()}" if match else ""
+
+
+def find_unrenewed(diagnostics: str) -> tuple[str, str]:
+    """The kind of a token that the ResourceManager could not renew, and whom the token lets do so; "" for neither.
+
+    >>> what = "Kind: HDFS_DELEGATION_TOKEN, Service: a:8020, Ident: (token for ava: owner=ava@A, renewer=rm2, now=1)"
+    >>> find_unrenewed(f"Failed to submit application_1_0001 to YARN : Failed to renew token: {what}")
+    ('HDFS_DELEGATION_TOKEN', 'rm2')
+    """
+    match = _UNRENEWED.search(diagnostics)
+    return (match[1], match[2]) if match else ("", "")
 
 
 def find_missing(diagnostics: str) -> str:

@@ -12,7 +12,7 @@ import jpype
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.kerberos import tokens
-from hadoop.client.told import find_unfetched, without_restarts
+from hadoop.client.told import find_unfetched, find_unrenewed, without_restarts
 from hadoop.errors import HadoopError, UnknownApplication
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
@@ -161,12 +161,15 @@ class Yarn:
         attempts: int = 1,
         where: Where = ANYWHERE,
         before: Callable[[], object] = lambda: None,
+        *,
+        stands: bool = False,
     ) -> None:
         """Submit an application whose application master is `launch`; HadoopError also when there is no such queue.
 
-        YARN starts it up to `attempts` times within ten minutes, not counting attempts that YARN itself ended (a lost
-        node, a preemption). The containers of an attempt go on in the next one. `before` is called last of all, and
-        what it raises keeps the application from YARN.
+        YARN starts it up to `attempts` times, not counting attempts that YARN itself ended (a lost node, a preemption);
+        for one that `stands`, as it is up for weeks, up to so many times within ten minutes. The containers of an
+        attempt go on in the next one. `before` is called last of all, and what it raises keeps the application from
+        YARN.
         """
         with java_errors(f"submitting {name}", REMEDY):
             context.setApplicationName(name)
@@ -182,7 +185,8 @@ class Yarn:
             else:
                 context.setResource(resource(launch))
             context.setMaxAppAttempts(attempts)
-            context.setAttemptFailuresValidityInterval(ATTEMPTS_WITHIN_MS)
+            if stands:
+                context.setAttemptFailuresValidityInterval(ATTEMPTS_WITHIN_MS)
             context.setKeepContainersAcrossApplicationAttempts(attempts > 1)
             context.setApplicationTags(java("java.util.HashSet")(java("java.util.Arrays").asList(list(tags))))
             self._give_tokens_and_submit(context, started, filesystem, before)
@@ -206,8 +210,16 @@ class Yarn:
         try:
             self._client.submitApplication(context)
         except java("org.apache.hadoop.yarn.exceptions.YarnException") as error:
-            if why := find_unfetched(str(error.getMessage())):
+            said = str(error.getMessage())
+            if why := find_unfetched(said):
                 raise HadoopError(why) from error
+            token, renewer = find_unrenewed(said)
+            if token:
+                raise HadoopError(
+                    f"YARN cannot renew the {token} of this submission, which {renewer or 'nobody'} may renew",
+                    remedy="yarn.resourcemanager.principal in your yarn-site.xml must be the ResourceManager's own; if "
+                    "it is, the ResourceManager's log tells why",
+                ) from error
             raise
 
     def _master_requests(self, launch: Launch, hosts: Sequence[str], others_may: bool) -> Any:

@@ -90,7 +90,8 @@ class Order:
     in its queue, YARN takes the highest `priority` first. `prepare` comes before the job gets a token for writing
     values, valid for `token_seconds`; `needs_service` says whether it cannot do without the information service. With a
     `token` of its own, the job shows that one. Its containers get only nodes that have what it `requires`, as its
-    environment `env` does, and the `gpus` of each.
+    environment `env` does, and the `gpus` of each. Of what `stands`, as it is up for weeks, YARN counts the attempts of
+    ten minutes alone.
     """
 
     kind: str
@@ -109,6 +110,7 @@ class Order:
     env: str = ""
     requires: Requires = field(default_factory=Requires)
     gpus: Wanted = field(default_factory=Wanted)
+    stands: bool = False
 
     @property
     def resources(self) -> Mapping[str, int]:
@@ -227,6 +229,7 @@ class Submitter:
                 order.options.attempts,
                 Where(order.options.queue, order.options.node_label, master.hosts, master.prefers, order.priority),
                 before,
+                stands=order.stands,
             )
         except BaseException:
             self._end_token(application_id)

@@ -42,6 +42,7 @@ def order(settings: PoolSettings, job: Order) -> Order:
         needs_service=False,
         token_seconds=TOKEN_SECONDS,
         master=MasterNeeds(MASTER_MB),
+        stands=True,
     )
 
 
