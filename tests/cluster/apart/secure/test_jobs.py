@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from jobs.application.package import WORKER_PYTHON
 from tests.cluster.apart.secure.place import NO_TICKET, PICTURES, Command, Place
 from tests.cluster.apart.secure.scripts import HELD, OWNERS
 from tests.cluster.hadoop_scripts import Scripts
-from tests.cluster.site import succeed, until
+from tests.cluster.site import add_properties, succeed, until
 
 
 def test_who_has_no_ticket_or_an_expired_one_is_told_so_and_nothing_is_submitted(place: Place, tmp_path: Path) -> None:
@@ -38,6 +39,26 @@ def test_nobody_is_somebody_else(place: Place) -> None:
 
         assert done.returncode == 1
         assert f"--user {user} is refused: this cluster has Kerberos, for which you are alice" in done.stderr
+
+
+def test_a_token_that_yarn_cannot_renew_is_told_and_nothing_runs(place: Place, tmp_path: Path) -> None:
+    before, wrong = place.jobs(), tmp_path / "conf"
+    shutil.copytree(place.cluster.conf_dir, wrong)
+    site, principal = wrong / "yarn-site.xml", "<name>yarn.resourcemanager.principal</name><value>"
+    text = site.read_text()
+    assert f"{principal}rm/" in text
+    site.write_text(text.replace(f"{principal}rm/", f"{principal}other/"))
+    add_properties(site, {"yarn.resourcemanager.principal.pattern": "*"})
+
+    done = place.nodewise("job", "run", "--memory", "256", "--wait", "--", "true", HADOOP_CONF_DIR=str(wrong))
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "Error: YARN cannot renew the HDFS_DELEGATION_TOKEN of this submission, which other may renew: "
+        "yarn.resourcemanager.principal in your yarn-site.xml must be the ResourceManager's own; if it is, the "
+        "ResourceManager's log tells why"
+    )
+    assert len(place.jobs().keys() - before.keys()) == 1, "YARN refuses it by ending it"
 
 
 def test_a_ticket_or_a_keytab_is_enough_to_classify_every_picture(service: Place, alice: Scripts) -> None:
