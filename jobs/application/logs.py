@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
+from hadoop.client.collected_logs import CollectedLog
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import read_since
 from hadoop.rest.masters import Addresses
@@ -20,6 +22,8 @@ STREAMS = ("stdout", "stderr")
 NOTE = "note"
 """In place of a stream: what we say about a container, not what it printed."""
 POLL_SECONDS = 1.0
+Collect = Callable[[str], Iterable[CollectedLog]]
+"""Reads all collected logs of a job, given its owner; HadoopError when there are none."""
 AWAY_SECONDS = 5.0
 """How long a NodeManager that did not answer is left alone."""
 _STARTED = re.compile(r"^started (container_\S+) at (\S+)$", re.MULTILINE)
@@ -123,6 +127,19 @@ class _Container:
             for text in stream.last():
                 yield self.line(stream.name, text)
 
+    @property
+    def bytes_seen(self) -> int:
+        """Of all its streams."""
+        return sum(stream.seen for stream in self.streams)
+
+    def take(self, stream: str, content: bytes) -> Iterator[Line]:
+        """All lines of a stream that was read elsewhere."""
+        for one in self.streams:
+            if one.name == stream:
+                one.seen = len(content)
+        for text in content.decode(errors="replace").splitlines():
+            yield self.line(stream, text)
+
 
 class JobLogs:
     """The logs of all containers of a job: those of its application masters, and those that they started.
@@ -149,7 +166,12 @@ class JobLogs:
     @property
     def bytes_seen(self) -> int:
         """Bytes that were read so far."""
-        return sum(stream.seen for one in self._containers.values() for stream in one.streams)
+        return sum(one.bytes_seen for one in self._containers.values())
+
+    @property
+    def owner(self) -> str:
+        """Whose job it is; NotKnown when YARN does not know the job, HadoopError when it is away."""
+        return str(self._manager.application(self._application_id)["user"])
 
     def is_running(self) -> bool:
         """Whether the job has not ended; NotKnown when YARN does not know the job, HadoopError when it is away."""
@@ -184,6 +206,18 @@ class JobLogs:
         for container in self._containers.values():
             yield from container.last()
 
+    def collected(self, collect: Collect) -> Iterator[Line]:
+        """What YARN has collected of containers of which their nodes have nothing; a note when it cannot be read."""
+        unread = {name: one for name, one in self._containers.items() if not one.bytes_seen}
+        if not unread:
+            return
+        try:
+            for log in collect(self.owner):
+                if log.container_id in unread:
+                    yield from unread[log.container_id].take(log.stream, log.content)
+        except HadoopError as error:
+            yield next(iter(unread.values())).line(NOTE, str(error))
+
     def _add(self, container_id: str, address: str, role: str) -> _Container | None:
         if container_id in self._containers:
             return None
@@ -199,12 +233,17 @@ class JobLogs:
         return address in self._node_addresses
 
 
-def printed_lines(logs: JobLogs) -> Iterator[Line]:
-    """What stands in the logs now; HadoopError when no node keeps any of them."""
+def printed_lines(logs: JobLogs, collect: Collect | None = None) -> Iterator[Line]:
+    """What stands in the logs now; HadoopError when no node keeps any of them.
+
+    `collect` reads what YARN has collected after the job's end, None where it does not collect logs.
+    """
     logs.find_masters()
-    logs.find_listed(logs.is_running())
+    alive = logs.is_running()
+    logs.find_listed(alive)
     notes = []
-    for line in (*logs.read(0.0), *logs.last()):
+    collected = logs.collected(collect) if collect and not alive else ()
+    for line in chain(logs.read(0.0), logs.last(), collected):
         yield line
         notes += [line.line] if line.stream == NOTE else []
     if notes and not logs.bytes_seen:

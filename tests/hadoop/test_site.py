@@ -140,6 +140,9 @@ def test_mapreduce_has_its_shuffle_on_nodes_that_want_it(cluster: Cluster, tmp_p
     assert known["mapreduce.framework.name"] == "yarn" and port not in known
     assert _node(wanted, "mapred-site.xml") == known | {port: "0"}, "nodes of one machine cannot share a port"
     assert _node(cluster, "mapred-site.xml") == {}
+    collects = "yarn.log-aggregation-enable"
+    assert _keys(wanted.conf_dir / "yarn-site.xml")[collects] == _node(wanted, "yarn-site.xml")[collects] == "true"
+    assert collects not in _node(cluster, "yarn-site.xml")
 
 
 def test_gpus_are_counted_where_there_are_some_and_everybody_knows_the_type(cluster: Cluster, tmp_path: Path) -> None:

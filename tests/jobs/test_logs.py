@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from hadoop.client.collected_logs import CollectedLog
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import OVERLAP_BYTES, Piece, parse_tail, read_since
 from jobs.application.following import PATIENCE_SECONDS
@@ -71,7 +72,7 @@ class Daemon:
                 found = self.logs.get((container_id, stream))
                 return None if found is None else self.framed(stream, found, int(query.get("size", [str(2**63)])[0]))
             case ["cluster", "apps", application_id] if application_id == self.job:
-                return json.dumps({"app": {"state": self.state}}).encode()
+                return json.dumps({"app": {"state": self.state, "user": "ava"}}).encode()
             case ["cluster", "apps", application_id, "appattempts"] if application_id == self.job:
                 attempts = [{"id": i, "containerId": c, "nodeHttpAddress": a} for i, (c, a) in enumerate(self.masters)]
                 return json.dumps({"appAttempts": {"appAttempt": attempts}}).encode()
@@ -169,6 +170,41 @@ def test_all_attempts_of_the_application_master_are_printed(daemon: Daemon, othe
     other.write(SECOND_MASTER, "second\n")
 
     assert told(printed_lines(daemon.found())) == ["127.0.0.1 master | first", "127.0.0.1 master | second"]
+
+
+@pytest.mark.parametrize(("state", "seen"), [("FINISHED", ["copy | hello", "copy ! oh"]), ("RUNNING", [])])
+def test_what_yarn_has_collected_stands_for_what_no_node_has_any_more(
+    daemon: Daemon, state: str, seen: list[str]
+) -> None:
+    strange, owners = WORKER.replace("_0001_", "_0002_"), []
+    daemon.write(MASTER, "plan\n")
+    daemon.state = state
+
+    def collect(owner: str) -> Iterator[CollectedLog]:
+        owners.append(owner)
+        for container_id, stream, text in (
+            (MASTER, "stdout", b"plan\n"),
+            (WORKER, "stdout", b"hello\n"),
+            (WORKER, "stderr", b"oh"),
+            (strange, "stdout", b"somebody else's\n"),
+        ):
+            yield CollectedLog(container_id, stream, text)
+
+    listed = ContainerStatus("copy", 0, "n", WORKER, daemon.address)
+    found = told(printed_lines(daemon.found(listed), collect))
+
+    assert found == ["127.0.0.1 master | plan", *(f"127.0.0.1 {line}" for line in seen)]
+    assert owners == (["ava"] if seen else [])
+
+
+def test_logs_that_yarn_has_not_collected_are_noted_and_nothing_to_read_is_an_error(daemon: Daemon) -> None:
+    daemon.state = "FINISHED"
+
+    def collect(owner: str) -> list[CollectedLog]:
+        raise HadoopError("nothing there")
+
+    with pytest.raises(HadoopError, match="no log could be read: nothing there"):
+        list(printed_lines(daemon.found(), collect))
 
 
 def test_a_log_that_looks_like_the_frame_is_printed_as_it_is(daemon: Daemon) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hadoop.client import jvm
+from hadoop.client.collected_logs import CollectedLog, parse_logs, write_logs
+from hadoop.rest import site_files
 from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
 from hadoop.rest.webhdfs import WebHdfs
 from jobs.application import following, job_record
 from jobs.application import logs as job_logs
 from jobs.application.status import ContainerStatus
 from jobs.commands.job import attend
-from jobs.commands.options import hadoop_options, page_reader, progress_console
+from jobs.commands.options import hadoop_home, hadoop_options, page_reader, progress_console
 from jobs.job_ids import application_of
+
+COLLECTS = "yarn.log-aggregation-enable"
 
 
 @click.command()
@@ -31,7 +38,8 @@ def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any
 
     Of a job in a pool these are the pool's, with what they wrote of other jobs.
 
-    A line of stdout follows a |, one of stderr a !, and what nodewise itself says a -.
+    A line of stdout follows a |, one of stderr a !, and what nodewise itself says a -. Where YARN collects logs, those
+    of an ended job are read from HDFS, also when their node is gone.
 
     \b
     Example:
@@ -48,11 +56,20 @@ def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any
         return record.status.containers if record else ()
 
     found = job_logs.JobLogs(managers, job_id, where.user, list_containers)
+    is_collecting = site_files.Settings(where.conf_dir, site_files.YARN).get(COLLECTS) == "true"
+    collect = partial(_read_collected, home, hadoop, job_id) if is_collecting else None
     try:
-        for line in job_logs.follow(found) if follows else job_logs.printed_lines(found):
+        for line in job_logs.follow(found) if follows else job_logs.printed_lines(found, collect):
             if isinstance(line, str):
                 progress_console.print(line, style="dim", soft_wrap=True)
             else:
                 click.echo(json.dumps(asdict(line)) if as_json else line)
     except KeyboardInterrupt:
         raise click.exceptions.Exit(attend.INTERRUPTED) from None
+
+
+def _read_collected(home: Path, hadoop: dict[str, Any], job_id: str, owner: str) -> Iterator[CollectedLog]:
+    jvm.start(hadoop_home(home, **hadoop))
+    with tempfile.NamedTemporaryFile() as file:
+        write_logs(job_id, owner, job_logs.STREAMS, Path(file.name))
+        yield from parse_logs(file)

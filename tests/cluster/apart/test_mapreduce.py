@@ -5,6 +5,7 @@ The commands `hadoop` and `yarn` of a distribution are Java with the cluster's j
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from hadoop.local import daemons
 from hadoop.local.daemons import Daemon
 from infosvc.wire.records import Kind, Producer
 from tests.cluster.placing import Placing, placing_on
-from tests.cluster.site import until
+from tests.cluster.site import nodewise, succeed, until
 from tests.recipes.pages import block
 from tests.recipes.shell import Shell, changed
 
@@ -65,12 +66,17 @@ def shell(placing: Placing, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return made
 
 
+def collected(shell: Shell, command: str) -> str:
+    """What is said of collected logs, nothing before there are some, which is so for some seconds after the end."""
+    with suppress(AssertionError):
+        return shell.run(command)
+    return ""
+
+
 def find_containers(shell: Shell) -> dict[str, str] | None:
     """The nodes of the containers that have sorted, by their numbers, once all logs are in HDFS."""
-    with suppress(AssertionError):  # the first logs come some seconds after the end
-        found = dict(re.findall(r"Container: \S+_(\d+) on (.+)_", shell.run(block("mapreduce-where"))))
-        return found if len(found) == CONTAINERS else None
-    return None
+    found = dict(re.findall(r"Container: \S+_(\d+) on (.+)_", collected(shell, block("mapreduce-where"))))
+    return found if len(found) == CONTAINERS else None
 
 
 @pytest.mark.timeout(900)
@@ -93,6 +99,9 @@ def test_rows_are_sorted_beginning_on_the_best_node_and_the_page_s_commands_say_
 
 def test_logs_are_there_when_their_node_is_gone(placing: Placing, shell: Shell) -> None:
     _, second = placing.cluster.nodes
+    words = ("job", "run", "--program", "sort", "--memory", "64", "--wait", "--json", "--", "echo", "a word")
+    of_ours = json.loads(succeed(nodewise(placing.cluster.home, *words)))["job_id"]
+    until(lambda: "a word" in collected(shell, f"yarn logs -applicationId {of_ours} -log_files stdout"))
     node = Daemon(placing.cluster, "nodemanager", second)
     daemons.find_running(placing.cluster)[node].kill()
     until(lambda: node not in daemons.find_running(placing.cluster))
@@ -101,4 +110,5 @@ def test_logs_are_there_when_their_node_is_gone(placing: Placing, shell: Shell) 
     said = shell.run(f"yarn logs -applicationId {job} -log_files syslog")
 
     masters = re.findall(rf"Container: \S+_000001 on {second}", said)
-    assert len(masters) == 1 and "Job finished" in said
+    assert len(masters) == 1 and "History" in said
+    assert "copy | a word" in succeed(nodewise(placing.cluster.home, "job", "logs", of_ours))
