@@ -13,7 +13,7 @@ _MISSING = re.compile(
     r"^(?:\S*/)?bash: (?:line \d+: )?(\S+): (?:No such file or directory|command not found)$", re.MULTILINE
 )
 _NOT_FOUND = re.compile(r"exit code:? 127\b", re.IGNORECASE)
-_UNRENEWED = re.compile(r"Failed to renew token: Kind: (\w+), .*?\brenewer=([^,]*),", re.DOTALL)
+_UNRENEWED = re.compile(r"Failed to renew token: Kind: ([^,]+), .*?\brenewer=([^,]*),", re.DOTALL)
 _RESTARTED = "Attempt recovered after RM restart"
 
 

@@ -216,7 +216,7 @@ class Yarn:
             token, renewer = find_unrenewed(said)
             if token:
                 raise HadoopError(
-                    f"YARN cannot renew the {token} of this submission, which {renewer or 'nobody'} may renew",
+                    f"YARN cannot renew the {token} of this submission, which {renewer} may renew",
                     remedy="yarn.resourcemanager.principal in your yarn-site.xml must be the ResourceManager's own; if "
                     "it is, the ResourceManager's log tells why",
                 ) from error

@@ -76,6 +76,11 @@ def missing_key(site_file: Path, key: str) -> HadoopError:
     return HadoopError(f"{site_file} does not set {key}", remedy="add it, this command needs it")
 
 
+def collects_logs(conf_dir: Path) -> bool:
+    """Whether YARN takes logs of what has ended from its nodes into HDFS, as its yarn-site.xml says; HadoopError."""
+    return Settings(conf_dir, YARN).get("yarn.log-aggregation-enable").lower() == "true"
+
+
 def has_kerberos(conf_dir: Path) -> bool:
     """Whether a cluster has Kerberos, as its core-site.xml says; HadoopError when that is missing or damaged."""
     return Settings(conf_dir, CORE).get("hadoop.security.authentication").lower() == "kerberos"

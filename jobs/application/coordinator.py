@@ -231,9 +231,6 @@ class Coordinator(Hearing, ABC):
     when `progress` says so; then `finish` is called. What a later attempt has to know stands in the attempt's journal.
     """
 
-    stands: ClassVar[bool] = False
-    """Whether it is up for weeks: failures of its attempts that YARN has forgotten, as they are old, count no more."""
-
     @abstractmethod
     def roles(self, knowledge: Knowledge) -> Sequence[Role]:
         """Which containers the job needs."""

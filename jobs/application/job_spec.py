@@ -84,6 +84,7 @@ class JobSpec(JobOptions):
     failures          so many of them leave a node out
     requires          what nodes must have to run its environment, as environments.manifest.Requires
     gpus              that each of its containers has, as boxes.gpus.cards.Wanted
+    stands            whether it is up for weeks, so that YARN counts its attempts of the last ten minutes alone
     within            the application whose master leads this job too, in whose folder its own lies; "" for its own
     """
 
@@ -99,6 +100,7 @@ class JobSpec(JobOptions):
     failures: int = 3
     requires: Mapping[str, Any] = field(default_factory=dict)
     gpus: Mapping[str, Any] = field(default_factory=dict)
+    stands: bool = False
     within: str = ""
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -22,8 +22,8 @@ STREAMS = ("stdout", "stderr")
 NOTE = "note"
 """In place of a stream: what we say about a container, not what it printed."""
 POLL_SECONDS = 1.0
-Collect = Callable[[str], Iterable[CollectedLog]]
-"""Reads all collected logs of a job, given its owner; HadoopError when there are none."""
+Collect = Callable[[str, Sequence[str]], Iterable[CollectedLog]]
+"""Reads the collected logs of an ended job, given its owner and containers; HadoopError when there are none."""
 AWAY_SECONDS = 5.0
 """How long a NodeManager that did not answer is left alone."""
 _STARTED = re.compile(r"^started (container_\S+) at (\S+)$", re.MULTILINE)
@@ -67,20 +67,33 @@ def parse_started(text: str, job_id: str) -> list[tuple[str, str]]:
 
 @dataclass
 class _Stream:
-    """One file of a container: how many of its bytes were read, and those of them that end no line yet."""
+    """One file of a container: how many of its bytes were read, and those of them that end no line yet.
+
+    `is_gone` says that its node did not give it when it was asked last.
+    """
 
     name: str
     seen: int = 0
     rest: bytes = b""
+    is_gone: bool = True
 
     def read(self, container_id: str, address: str, user: str, is_node: Callable[[], bool]) -> list[str]:
         """The lines that were completed since the last call."""
+        self.is_gone = True
         piece = read_since(container_id, address, self.name, user, self.seen, is_node=is_node)
         if piece is None:
             return []
+        self.is_gone = False
         begun_anew = piece.begin < self.seen
         self.seen = piece.end
         *lines, self.rest = ((b"" if begun_anew else self.rest) + piece.content).split(b"\n")
+        return [line.decode(errors="replace") for line in lines]
+
+    def take(self, log: CollectedLog) -> list[str]:
+        """The lines of what was collected that are not among those that were read before."""
+        begin = log.length - len(log.content)
+        *lines, self.rest = (self.rest + log.content[max(0, self.seen - begin) :]).split(b"\n")
+        self.seen = log.length
         return [line.decode(errors="replace") for line in lines]
 
     def last(self) -> list[str]:
@@ -114,6 +127,8 @@ class _Container:
                 for text in stream.read(self.container_id, self.nodemanager, user, self.is_node):
                     yield self.line(stream.name, text)
         except HadoopError as error:
+            for stream in self.streams:
+                stream.is_gone = True
             if not self.away_until:
                 yield self.line(NOTE, f"what {self.container_id} prints cannot be read now: {error}")
             self.away_until = now + AWAY_SECONDS
@@ -127,18 +142,14 @@ class _Container:
             for text in stream.last():
                 yield self.line(stream.name, text)
 
-    @property
-    def bytes_seen(self) -> int:
-        """Of all its streams."""
-        return sum(stream.seen for stream in self.streams)
-
-    def take(self, stream: str, content: bytes) -> Iterator[Line]:
-        """All lines of a stream that was read elsewhere."""
-        for one in self.streams:
-            if one.name == stream:
-                one.seen = len(content)
-        for text in content.decode(errors="replace").splitlines():
-            yield self.line(stream, text)
+    def take(self, log: CollectedLog) -> Iterator[Line]:
+        """The lines of a stream that was collected, if its node does not have it any more."""
+        for stream in self.streams:
+            if stream.name == log.stream and stream.is_gone:
+                if passed := max(0, log.length - len(log.content) - stream.seen):
+                    yield self.line(NOTE, f"of the {log.stream} of {self.container_id}, {passed} bytes are passed over")
+                for text in stream.take(log):
+                    yield self.line(stream.name, text)
 
 
 class JobLogs:
@@ -166,7 +177,7 @@ class JobLogs:
     @property
     def bytes_seen(self) -> int:
         """Bytes that were read so far."""
-        return sum(one.bytes_seen for one in self._containers.values())
+        return sum(stream.seen for one in self._containers.values() for stream in one.streams)
 
     @property
     def owner(self) -> str:
@@ -207,16 +218,15 @@ class JobLogs:
             yield from container.last()
 
     def collected(self, collect: Collect) -> Iterator[Line]:
-        """What YARN has collected of containers of which their nodes have nothing; a note when it cannot be read."""
-        unread = {name: one for name, one in self._containers.items() if not one.bytes_seen}
-        if not unread:
+        """What YARN has collected of what nodes do not have any more; a note when it cannot be read."""
+        gone = [name for name, one in self._containers.items() if any(stream.is_gone for stream in one.streams)]
+        if not gone:
             return
         try:
-            for log in collect(self.owner):
-                if log.container_id in unread:
-                    yield from unread[log.container_id].take(log.stream, log.content)
+            for log in collect(self.owner, gone):
+                yield from self._containers[log.container_id].take(log)
         except HadoopError as error:
-            yield next(iter(unread.values())).line(NOTE, str(error))
+            yield self._containers[gone[0]].line(NOTE, str(error))
 
     def _add(self, container_id: str, address: str, role: str) -> _Container | None:
         if container_id in self._containers:
@@ -243,7 +253,7 @@ def printed_lines(logs: JobLogs, collect: Collect | None = None) -> Iterator[Lin
     logs.find_listed(alive)
     notes = []
     collected = logs.collected(collect) if collect and not alive else ()
-    for line in chain(logs.read(0.0), logs.last(), collected):
+    for line in chain(logs.read(0.0), collected, logs.last()):
         yield line
         notes += [line.line] if line.stream == NOTE else []
     if notes and not logs.bytes_seen:
@@ -251,7 +261,10 @@ def printed_lines(logs: JobLogs, collect: Collect | None = None) -> Iterator[Lin
 
 
 def follow(
-    logs: JobLogs, clock: Callable[[], float] = time.monotonic, pause: Callable[[float], None] = time.sleep
+    logs: JobLogs,
+    collect: Collect | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[Line | str]:
     """What is printed until the job ends; between the lines, as text, what keeps us from reading.
 
@@ -276,6 +289,8 @@ def follow(
         if not alive:  # for YARN a job has ended before its processes have: they had this moment for their last words
             break
     yield from logs.read(clock())
+    if collect and not lost:
+        yield from logs.collected(collect)
     yield from logs.last()
     if lost:
         raise lost

@@ -81,7 +81,6 @@ class Application:
         self._held = held
         self._state = "planning"
         self._clock = clock_since(time.time())
-        self._stands = False
         self._unix_seconds = clock_since(0.0)  # whoever sets the machine's clock changes nothing
         self._began: dict[int, float] = {}
         self._started: list[Container] = []
@@ -92,7 +91,6 @@ class Application:
 
     def run(self, make: Callable[[Attempt], Coordinator | Runner]) -> Outcome:
         """Everything between registering and leaving."""
-        self._stands = getattr(make, "stands", False)
         self._listener.tell(self._planning, lambda: page(self._planning()))
         journal = Journal.open(self._filesystem, attempts.journal_folder(self._spec), self._number)
         attempt = self._begin(journal)
@@ -139,7 +137,7 @@ class Application:
 
     def is_last(self) -> bool:
         """Whether no other attempt is to be started when this one fails now; for what stands, YARN forgets old ones."""
-        began = self._began if self._stands else {}
+        began = self._began if self._spec.stands else {}
         return attempts.is_last(self._number, self._spec.attempts, began, self._unix_seconds())
 
     def remember(self, succeeded: bool, message: str) -> None:

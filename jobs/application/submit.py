@@ -229,7 +229,7 @@ class Submitter:
                 order.options.attempts,
                 Where(order.options.queue, order.options.node_label, master.hosts, master.prefers, order.priority),
                 before,
-                stands=order.stands,
+                stands=spec.stands,
             )
         except BaseException:
             self._end_token(application_id)
@@ -297,6 +297,7 @@ class Submitter:
             settings=order.settings,
             requires=asdict(order.requires),
             gpus=asdict(order.gpus),
+            stands=order.stands,
             **asdict(order.options)
             | {
                 "master_memory": order.options.master_memory or order.master.memory_mb,

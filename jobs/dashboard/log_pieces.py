@@ -72,6 +72,12 @@ def piece(
         raise NotFound(f"{known.application.application_id} has no container {container_id!r}", "container")
     node = ResourceManager(place.managers).nodemanager(one.address)
     read = read_since(container_id, node, stream, place.user, offset, MOST_TAIL)
+    if read is None and place.collects_logs and known.application.has_ended:
+        raise NotFound(
+            f"{one.node_name} does not have the {stream} of {container_id} any more, as YARN has collected it",
+            "container",
+            remedy=f"`nodewise job logs {known.application.application_id}` reads it",
+        )
     begin, content = (offset, b"") if read is None else (read.begin, read.content)
     shown = whole_lines(content, MOST_BYTES, known.application.has_ended)
     return LogPiece(

@@ -11,6 +11,7 @@ from hadoop.rest.pages import Limits
 from infosvc.wire.records import Role
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
+from jobs.dashboard.sources.site import Place, Site
 from locality.policies import POLICIES
 from tests.jobs.decisions import NODES, decide
 from tests.jobs.played import JOB, MASTER, WORKER, Hadoop, make_report
@@ -191,6 +192,25 @@ def test_of_a_long_log_the_end_is_answered(known: FlaskClient, hadoop: Hadoop, m
         piece = known.get(f"{where}&offset={asked}").get_json()
         assert (piece["offset"], piece["next"], piece["text"]) == (6, 14, "o\nthree\n")
     assert known.get(f"{where}&offset=8").get_json()["text"] == "three\n"
+
+
+@pytest.mark.parametrize(
+    ("collects", "state", "status"), [(True, "FINISHED", 404), (True, "RUNNING", 200), (False, "FINISHED", 200)]
+)
+def test_of_a_log_that_yarn_has_collected_it_is_told_who_reads_it(
+    collects: bool, state: str, status: int, known: FlaskClient, hadoop: Hadoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http = f"http://{hadoop.address}"
+    monkeypatch.setattr(Site, "place", lambda self: Place(self.home, http, http, "me", collects_logs=collects))
+    hadoop.app |= {"state": state}
+
+    answer = known.get(f"/api/v1/jobs/{JOB}/logs?container={WORKER}&stream=stderr")
+
+    assert answer.status_code == status
+    if status == 404:
+        said = answer.get_json()["error"]["message"]
+        assert f"does not have the stderr of {WORKER} any more, as YARN has collected it" in said
+        assert f"`nodewise job logs {JOB}` reads it" in said
 
 
 def test_what_a_job_prints_leads_to_no_other_pages(known: FlaskClient, hadoop: Hadoop) -> None:

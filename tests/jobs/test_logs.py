@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,7 +15,7 @@ from hadoop.client.collected_logs import CollectedLog
 from hadoop.errors import HadoopError
 from hadoop.rest.container_logs import OVERLAP_BYTES, Piece, parse_tail, read_since
 from jobs.application.following import PATIENCE_SECONDS
-from jobs.application.logs import AWAY_SECONDS, NOTE, JobLogs, Line, follow, parse_started, printed_lines
+from jobs.application.logs import AWAY_SECONDS, NOTE, STREAMS, JobLogs, Line, follow, parse_started, printed_lines
 from jobs.application.status import ContainerStatus
 from tests.ports import free_port
 
@@ -172,35 +172,78 @@ def test_all_attempts_of_the_application_master_are_printed(daemon: Daemon, othe
     assert told(printed_lines(daemon.found())) == ["127.0.0.1 master | first", "127.0.0.1 master | second"]
 
 
+def collected(container_id: str, stream: str, text: str, length: int = 0) -> CollectedLog:
+    return CollectedLog(container_id, stream, text.encode(), length or len(text))
+
+
+class Collection:
+    """What YARN has collected, and who was asked for."""
+
+    def __init__(self, *logs: CollectedLog) -> None:
+        self.logs = logs
+        self.asked: list[tuple[str, Sequence[str]]] = []
+
+    def __call__(self, owner: str, containers: Sequence[str]) -> Iterator[CollectedLog]:
+        self.asked.append((owner, containers))
+        return (log for log in self.logs if log.container_id in containers)
+
+
 @pytest.mark.parametrize(("state", "seen"), [("FINISHED", ["copy | hello", "copy ! oh"]), ("RUNNING", [])])
 def test_what_yarn_has_collected_stands_for_what_no_node_has_any_more(
     daemon: Daemon, state: str, seen: list[str]
 ) -> None:
-    strange, owners = WORKER.replace("_0001_", "_0002_"), []
-    daemon.write(MASTER, "plan\n")
+    for stream in STREAMS:
+        daemon.write(MASTER, "plan\n" if stream == "stdout" else "", stream)
     daemon.state = state
-
-    def collect(owner: str) -> Iterator[CollectedLog]:
-        owners.append(owner)
-        for container_id, stream, text in (
-            (MASTER, "stdout", b"plan\n"),
-            (WORKER, "stdout", b"hello\n"),
-            (WORKER, "stderr", b"oh"),
-            (strange, "stdout", b"somebody else's\n"),
-        ):
-            yield CollectedLog(container_id, stream, text)
+    given = [(WORKER, "stdout", "hello\n"), (WORKER, "stderr", "oh"), (MASTER, "stdout", "plan\n")]
+    collection = Collection(*(collected(*one) for one in given))
 
     listed = ContainerStatus("copy", 0, "n", WORKER, daemon.address)
-    found = told(printed_lines(daemon.found(listed), collect))
+    found = told(printed_lines(daemon.found(listed), collection))
 
     assert found == ["127.0.0.1 master | plan", *(f"127.0.0.1 {line}" for line in seen)]
-    assert owners == (["ava"] if seen else [])
+    assert collection.asked == ([("ava", [WORKER])] if seen else [])
+
+
+def test_a_stream_that_went_between_two_looks_is_taken_from_where_it_was_read_to(daemon: Daemon) -> None:
+    daemon.write(MASTER, "one\ntwo", "stdout")
+    daemon.write(MASTER, "", "stderr")
+    collection = Collection(collected(MASTER, "stdout", "one\ntwo and\rmore\n"), collected(MASTER, "stderr", "late\n"))
+
+    def end() -> None:
+        daemon.state = "FINISHED"
+        del daemon.logs[MASTER, "stdout"]
+
+    lines = told(follow(daemon.found(), collection, pause=script(lambda: None, end)))
+
+    assert lines == ["127.0.0.1 master | one", "127.0.0.1 master | two and\rmore"]
+
+
+def test_what_is_passed_over_of_a_collected_log_is_noted(daemon: Daemon) -> None:
+    daemon.state = "FINISHED"
+
+    found = told(printed_lines(daemon.found(), Collection(collected(MASTER, "stdout", "the end\n", 100))))
+
+    assert found == [
+        f"127.0.0.1 master - of the stdout of {MASTER}, 92 bytes are passed over",
+        "127.0.0.1 master | the end",
+    ]
+
+
+def test_containers_that_printed_nothing_are_not_looked_for_elsewhere(daemon: Daemon) -> None:
+    daemon.state = "FINISHED"
+    for stream in STREAMS:
+        daemon.write(MASTER, "", stream)
+    collection = Collection()
+
+    assert told(printed_lines(daemon.found(), collection)) == []
+    assert collection.asked == []
 
 
 def test_logs_that_yarn_has_not_collected_are_noted_and_nothing_to_read_is_an_error(daemon: Daemon) -> None:
     daemon.state = "FINISHED"
 
-    def collect(owner: str) -> list[CollectedLog]:
+    def collect(owner: str, containers: Sequence[str]) -> list[CollectedLog]:
         raise HadoopError("nothing there")
 
     with pytest.raises(HadoopError, match="no log could be read: nothing there"):

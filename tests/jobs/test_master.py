@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +29,7 @@ from jobs.errors import JobError
 from jobs.images.rows_size import LARGEST_ROW
 from jobs.itemwork.calls import LARGEST_COMMIT
 from jobs.itemwork.deciding import largest_row_of, rules_of
-from jobs.kinds import KINDS, find_kind
+from jobs.kinds import find_kind
 from jobs.kinds.__main__ import _leave_to_the_next, clean, leave
 from jobs.kinds.classify.coordinator import Classify
 from tests.jobs.dealing import Paper
@@ -173,14 +174,14 @@ def test_attempts_count_in_all_and_for_what_stands_those_that_yarn_remembers(
     journal = SimpleNamespace(earlier=paper.records.copy, append=paper.append)
     monkeypatch.setattr(Journal, "open", lambda *_: journal)
 
-    def fail(seconds: float) -> None:
+    def fail(seconds: float, _: Attempt) -> None:
         now[0] += seconds
         ahead[0] = WEEK  # somebody sets the clock meanwhile
         raise HadoopError("HDFS is away")
 
     for number, seconds in enumerate(attempt_seconds, start=1):
-        work: Any = type("Work", (), {"stands": stands, "__new__": lambda *_, after=seconds: fail(after)})
-        application = Application(SPEC, files, NONE, NONE, listener, number, ())
+        work: Any = partial(fail, seconds)
+        application = Application(replace(SPEC, stands=stands), files, NONE, NONE, listener, number, ())
         with pytest.raises(HadoopError):
             application.run(work)
         before = len(exits)
@@ -197,10 +198,6 @@ def test_an_attempt_goes_on_from_a_journal_of_a_version_that_noted_when_the_job_
     own = Record(BEGAN, {"at": 5.0, "attempt": 2, "now": 70.0})
 
     assert attempts.begin_times([older, own]) == {1: 5.0, 2: 70.0}
-
-
-def test_of_all_kinds_pools_stand() -> None:
-    assert [name for name in KINDS if getattr(find_kind(name), "stands", False)] == ["pool"]
 
 
 @pytest.mark.parametrize("has_ended", [True, False])

@@ -358,7 +358,9 @@ class Files:
         staged = network.staged_names()
         settings = asdict(replace(SETTINGS, engine="onnx", model=network.model)) | staged
         job = Order(KIND, "", settings, uploads={staged[name]: file for name, file in network.files()})
-        told = order(PoolSettings(name="photos"), job).settings
+        asked = order(PoolSettings(name="photos"), job)
+        assert (job.stands, asked.stands) == (False, True), "YARN counts its attempts of ten minutes alone"
+        told = asked.settings
         self.place.spec = replace(self.place.spec, settings=told)
         self.place.hadoop.stored[f"{FOLDER}/job.json"] = self.place.spec.to_bytes()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any
 import click
 
 from hadoop.client import jvm
-from hadoop.client.collected_logs import CollectedLog, parse_logs, write_logs
+from hadoop.client.collected_logs import CollectedLog, CollectedLogs
 from hadoop.rest import site_files
 from hadoop.rest.addresses import namenode_addresses, resourcemanager_addresses
 from hadoop.rest.webhdfs import WebHdfs
@@ -23,8 +22,6 @@ from jobs.application.status import ContainerStatus
 from jobs.commands.job import attend
 from jobs.commands.options import hadoop_home, hadoop_options, page_reader, progress_console
 from jobs.job_ids import application_of
-
-COLLECTS = "yarn.log-aggregation-enable"
 
 
 @click.command()
@@ -38,8 +35,8 @@ def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any
 
     Of a job in a pool these are the pool's, with what they wrote of other jobs.
 
-    A line of stdout follows a |, one of stderr a !, and what nodewise itself says a -. Where YARN collects logs, those
-    of an ended job are read from HDFS, also when their node is gone.
+    A line of stdout follows a |, one of stderr a !, and what nodewise itself says a -. Where YARN collects logs,
+    those of an ended job are read from HDFS, the last 64 MiB of each, also when their node is gone.
 
     \b
     Example:
@@ -56,10 +53,10 @@ def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any
         return record.status.containers if record else ()
 
     found = job_logs.JobLogs(managers, job_id, where.user, list_containers)
-    is_collecting = site_files.Settings(where.conf_dir, site_files.YARN).get(COLLECTS) == "true"
-    collect = partial(_read_collected, home, hadoop, job_id) if is_collecting else None
+    collects = site_files.collects_logs(where.conf_dir)
+    collect = partial(_read_collected, home, hadoop, job_id) if collects else None
     try:
-        for line in job_logs.follow(found) if follows else job_logs.printed_lines(found, collect):
+        for line in job_logs.follow(found, collect) if follows else job_logs.printed_lines(found, collect):
             if isinstance(line, str):
                 progress_console.print(line, style="dim", soft_wrap=True)
             else:
@@ -68,8 +65,8 @@ def logs(home: Path, /, job_id: str, follows: bool, as_json: bool, **hadoop: Any
         raise click.exceptions.Exit(attend.INTERRUPTED) from None
 
 
-def _read_collected(home: Path, hadoop: dict[str, Any], job_id: str, owner: str) -> Iterator[CollectedLog]:
+def _read_collected(
+    home: Path, hadoop: dict[str, Any], job_id: str, owner: str, containers: Sequence[str]
+) -> Iterator[CollectedLog]:
     jvm.start(hadoop_home(home, **hadoop))
-    with tempfile.NamedTemporaryFile() as file:
-        write_logs(job_id, owner, job_logs.STREAMS, Path(file.name))
-        yield from parse_logs(file)
+    yield from CollectedLogs(job_id, owner).read(containers, job_logs.STREAMS)

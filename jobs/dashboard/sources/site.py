@@ -17,7 +17,8 @@ from infosvc.wire.errors import NotReady
 class Place:
     """The addresses (scheme://host:port) of a cluster's masters, and the user as whom they are asked.
 
-    With Kerberos that is whoever has the service's ticket, whatever `user` says.
+    With Kerberos that is whoever has the service's ticket, whatever `user` says. Where YARN `collects_logs`, nodes have
+    none of what has ended.
     """
 
     conf_dir: Path
@@ -25,6 +26,7 @@ class Place:
     managers: Addresses
     user: str
     has_kerberos: bool = False
+    collects_logs: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Site:
         try:
             user = self.user or current_user()
             namenodes, managers = namenode_addresses(conf_dir), resourcemanager_addresses(conf_dir)
-            return Place(conf_dir, namenodes, managers, user, site_files.has_kerberos(conf_dir))
+            has_kerberos, collects_logs = site_files.has_kerberos(conf_dir), site_files.collects_logs(conf_dir)
+            return Place(conf_dir, namenodes, managers, user, has_kerberos, collects_logs)
         except HadoopError as error:
             raise NotReady(str(error)) from error

@@ -70,7 +70,6 @@ class Pool(Coordinator):
     """One attempt at one pool; JobError when no worker can load what its jobs need."""
 
     calls: ClassVar[Mapping[str, int]] = {**LARGEST, **USERS}
-    stands: ClassVar[bool] = True
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
