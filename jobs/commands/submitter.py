@@ -15,6 +15,7 @@ import click
 
 from hadoop.client import jvm
 from hadoop.errors import HadoopError
+from hadoop.rest.addresses import resourcemanager_addresses
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import Forbidden, InfoError, Unauthorized
 from infosvc.wire.service_options import ServiceAddress
@@ -82,8 +83,10 @@ def _work(home: Path, hadoop: dict[str, Any], client: InfoClient, access: InfoAc
     """What there is to do again and again in a session with the cluster, once there is one."""
     while True:
         try:
-            where = jvm.start(hadoop_home(home, **hadoop))
-            cluster = TaskCluster(Submitter(where, say), access, client)
+            where = hadoop_home(home, **hadoop)
+            # For what a playbook has not written yet, Hadoop's client would take its defaults, and keep them.
+            resourcemanager_addresses(where.conf_dir)
+            cluster = TaskCluster(Submitter(jvm.start(where), say), access, client)
         except (HadoopError, JobError) as error:
             say(f"there is no cluster yet: {error}")
             time.sleep(AWAY_SECONDS)
