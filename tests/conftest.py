@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "ansible")]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """--long asks for all that a usual run keeps within a budget."""
     parser.addoption(
-        "--long", action="store_true", help="Make all generated calls, and try other Hadoops and machines: an hour."
+        "--long", action="store_true", help="Make all generated calls, and try other Hadoops and machines: some hours."
     )
 
 
@@ -51,3 +51,10 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
         yield made
     finally:
         made.end()
+
+
+@pytest.fixture(scope="session")
+def only_when_long(request: pytest.FixtureRequest) -> None:
+    """Skip what takes a minute and more, where another test of the usual run tries nearly the same."""
+    if not request.config.getoption("--long"):
+        pytest.skip("it takes a minute and more, and others try nearly the same: --long")

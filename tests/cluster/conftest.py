@@ -49,13 +49,6 @@ def _place(item: pytest.Item) -> int:
     return max((place for place, name in enumerate(ORDER) if name in used), default=0)
 
 
-@pytest.fixture(scope="session")
-def only_when_long(request: pytest.FixtureRequest) -> None:
-    """Skip what takes a minute and more, where another test of the usual run tries nearly the same."""
-    if not request.config.getoption("--long"):
-        pytest.skip("it takes a minute and more, and others try nearly the same: --long")
-
-
 @pytest.fixture(scope="module")
 def cluster(standing: Standing) -> Cluster:
     """A cluster of four nodes that modules use one after another."""

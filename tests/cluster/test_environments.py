@@ -226,11 +226,12 @@ def having(platform: Platform, part: Mapping[str, Any], node: str, seconds: floa
 def run_on(platform: Platform, node: str, spec: TaskSpec) -> Task:
     """A task that has ended on the node that YARN was asked for first.
 
-    YARN takes another after one look at each: on a busy machine the node may miss its turn, and then has two more.
+    YARN takes another after one look at each, and a task waits for this node no longer than that pays: on a busy
+    machine the node may miss its turn, and then has two more.
     """
     for _ in range(3):
         task = platform.ended(platform.user.submit_task(spec).task_id)
-        if task.node_name == node:
+        if task.node_name == node and "YARN was asked for" in find_decision(platform, task.task_id).said:
             break
     return task
 
