@@ -25,8 +25,8 @@ from hadoop.client.yarn import Launch, Where, Yarn
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task, TaskState
 from jobs.application.environments.laid import find
-from jobs.application.package import code_zip
 from jobs.application.submit import InfoAccess, Submitter
+from jobs.code_archive import code_zip
 from jobs.errors import JobError
 from jobs.submitter.cluster import TaskCluster
 

@@ -18,7 +18,7 @@ from bench.info.processes import ROOT
 from bench.programs import TOLD
 from bench.spark import SPARK_PYTHON, environment_of_driver
 from hadoop.local.lifecycle import Cluster
-from jobs.application.package import code_zip
+from jobs.code_archive import code_zip
 
 END_SECONDS = 60.0
 

@@ -13,7 +13,7 @@ from typing import Any
 from bench.info.errors import BenchError
 from bench.spark import SPARK_PYTHON, WORKER_PYTHON, run, settings
 from bench.stage import CAPABILITY, Stage
-from jobs.application.package import code_zip
+from jobs.code_archive import code_zip
 
 FOLDER, PACKED = "/bench/pictures", "/bench/packed"
 

@@ -24,7 +24,7 @@ from bench.paper.stage import (
 )
 from bench.programs import output
 from bench.stage import NODEWISE, until
-from jobs.application.package import code_zip
+from jobs.code_archive import code_zip
 from locality.program_names import speed_name
 
 ENGINE, BATCH = "mxnet_alexnet", 32

@@ -16,6 +16,10 @@ class Refused(Exception):
     """A call is not as it has to be: the same one would be refused again. Nothing else that fails is the caller's."""
 
 
+class NotYet(Exception):
+    """The application master cannot answer now: the same call is to be made again soon."""
+
+
 class Gone(Exception):
     """The container is not the one that its application master counts on, and has to end."""
 

@@ -180,6 +180,7 @@ class Progress:
     """`done` of `of` units (such as images); `section` is what the kind of job tells beyond that, as JSON.
 
     While it `is_open` more may come: the job is not done, even where nothing is left, and nobody knows its share.
+    While it `is_planned` is False, nobody knows yet what there is to do; it is open then.
     """
 
     done: int
@@ -189,6 +190,7 @@ class Progress:
     news: Sequence[str] = ()
     section: Mapping[str, Any] | None = None
     is_open: bool = False
+    is_planned: bool = True
 
     @property
     def share(self) -> float:
@@ -216,7 +218,7 @@ class Hearing:
     """The paths that `hear` answers, and the most bytes of a body of each."""
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
-        """Answer a call; Refused, Gone, or HadoopError, after which it is made again."""
+        """Answer a call; Refused, Gone, or NotYet and HadoopError, after which it is made again."""
         raise NotImplementedError(call)
 
     def hang_up(self, connection: object) -> None:  # noqa: ARG002 of those that do not look at connections

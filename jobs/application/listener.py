@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from hadoop.errors import HadoopError
 from infosvc.wire.http_server import HTML, JSON, RETRY_AFTER, Handler, Reply, Server
-from jobs.application.calls import LARGEST_CALL, Failed, Gone, Refused, Request, decode_body
+from jobs.application.calls import LARGEST_CALL, Failed, Gone, NotYet, Refused, Request, decode_body
 from jobs.application.status import JobStatus
 from jobs.errors import JobError
 
@@ -123,7 +123,7 @@ class Listener:
             return _error(410, str(error))
         except Refused as error:
             return _error(400, str(error))
-        except HadoopError as error:
+        except (HadoopError, NotYet) as error:
             return _error(503, str(error))
         except Exception as error:
             self._fault = self._fault or error

@@ -54,6 +54,8 @@ CALM_SECONDS = 1.0
 GOODBYE_SECONDS = 5.0
 """How long containers may take to end by themselves when all is done."""
 MOST_NEWS = 5
+PLANNING, RUNNING = "planning", "running"
+"""States of a job before and after it is known what there is to do."""
 
 
 class Application:
@@ -79,7 +81,7 @@ class Application:
         self._listener = listener
         self._number = number
         self._held = held
-        self._state = "planning"
+        self._state = PLANNING
         self._clock = clock_since(time.time())
         self._unix_seconds = clock_since(0.0)  # whoever sets the machine's clock changes nothing
         self._began: dict[int, float] = {}
@@ -110,7 +112,7 @@ class Application:
         def status() -> JobStatus:
             return self._status(runner.progress(), ())
 
-        self._state, self._status_now = "running", status
+        self._state, self._status_now = RUNNING, status
         self._listener.serve(runner, status, lambda: page(status()))
         self._keep(JobRecord(status()))  # a runner that is killed leaves no other
         with ThreadPoolExecutor(1, thread_name_prefix="runner") as pool:
@@ -192,7 +194,7 @@ class Application:
         def status() -> JobStatus:
             return self._status(coordinator.progress(), attempt.failures)
 
-        self._state, self._status_now = "running", status
+        self._state, self._status_now = RUNNING, status
         self._listener.serve(coordinator, status, lambda: page(status(), coordinator.report_page()))
         self._turn(coordinator, containers)
         self._state = "storing"
@@ -226,9 +228,8 @@ class Application:
 
     def _status(self, progress: Progress, failures: Sequence[Failure]) -> JobStatus:
         states = self._containers.states() if self._containers else {}
-        return status_of(
-            self._spec, self._state, self._number, self._clock(), progress, failures, states, self._started
-        )
+        state = self._state if progress.is_planned or self._state != RUNNING else PLANNING
+        return status_of(self._spec, state, self._number, self._clock(), progress, failures, states, self._started)
 
 
 class _Noting:

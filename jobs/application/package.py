@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from hadoop.client.told import find_missing
-from hadoop.installation import ROOT, worker_environment
+from hadoop.installation import worker_environment
 from jobs.errors import JobError
 
 WORKER_PYTHON = worker_environment() / "bin" / "python"
@@ -16,11 +14,6 @@ WORKER_PYTHON = worker_environment() / "bin" / "python"
 WORKER_PYTHON_VARIABLE = "NODEWISE_WORKER_PYTHON"
 NO_PYTHON = "none"
 """In place of its path, where nodes have none of their own: jobs run in environments."""
-ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "environments", "learning", "jobs")
-"""What the application master and the workers import."""
-FILES = ("infosvc/__init__.py", "nodewise/__init__.py", "nodewise/learning.py")
-"""Modules of other rooms: the last is what a program that trains imports."""
-
 TAKEN = frozenset(("code.zip", "info_ca", "info_token", "job.json", "journal", "master.json", "train.json", "training"))
 """Names in the folders where a job's files are."""
 
@@ -50,17 +43,6 @@ def tell_missing(diagnostics: str) -> str:
     )
 
 
-def code_zip() -> bytes:
-    """A zip to be put on PYTHONPATH; the same sources make the same bytes."""
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        for source in _sources():
-            entry = zipfile.ZipInfo(str(source.relative_to(ROOT)))
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, source.read_bytes())
-    return sink.getvalue()
-
-
 def with_uploads(argv: Sequence[str], files: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     """The program's line as it is on the nodes, and what is laid beside it there, by name.
 
@@ -82,10 +64,3 @@ def with_uploads(argv: Sequence[str], files: Sequence[str]) -> tuple[list[str], 
         remedy = "rename one: all files are put into one folder on the nodes"
         raise JobError("two of the files have the same name", remedy=remedy)
     return [f"./{program.name}" if travels else argv[0], *argv[1:]], uploads
-
-
-def _sources() -> list[Path]:
-    found = {ROOT / name for name in FILES}
-    for room in ROOMS:
-        found |= {*(ROOT / room).rglob("*.py"), *(ROOT / room).rglob("*.j2")}
-    return sorted(found)

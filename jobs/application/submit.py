@@ -26,7 +26,7 @@ from jobs.application.environments import users
 from jobs.application.environments.unfit import judge
 from jobs.application.job_record import kind_tag, program_tags
 from jobs.application.job_spec import INFO_CA, INFO_TOKEN, JobOptions, JobSpec
-from jobs.application.package import code_zip
+from jobs.code_archive import code_zip
 from jobs.division import decision_store, kept_work
 from jobs.division.gpu_nodes import GPU, find_lacking, leave_out_lacking
 from jobs.errors import JobError

@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -33,8 +34,9 @@ from jobs.application.coordinator import (
 )
 from jobs.application.journal import read
 from jobs.application.master import say
+from jobs.aside import Aside
 from jobs.division import speed_history
-from jobs.division.decision import Decision
+from jobs.division.decision import CapabilityReadings, Decision
 from jobs.itemwork.calls import CALLS, LARGEST
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.deciding import decide, rules_of
@@ -42,9 +44,10 @@ from jobs.itemwork.node_totals import NOTHING
 from jobs.itemwork.results.output import Output, report_url
 from jobs.itemwork.rows import node_rows
 from jobs.itemwork.settings import ItemSettings
-from jobs.itemwork.snapshot import know, know_later, note
+from jobs.itemwork.snapshot import judge_nodes, know, know_later, note
 from jobs.itemwork.source import ItemSource
 from jobs.itemwork.summary import Course, summarise
+from jobs.itemwork.undealt import Undealt
 from jobs.reports.report import JobReport, Weights
 from locality.leases import Leases
 
@@ -72,7 +75,9 @@ class ItemCoordinator(Coordinator):
         self._output = Output(attempt.filesystem, attempt.spec, settings.output, attempt.number)
         self._stored: JobReport | None = None
         self._decision: Decision
-        self._work: Dealer
+        self._dealer: Dealer
+        self._work: Dealer | Undealt = Undealt(attempt.clock)
+        self._deciding: Future[Decision] | None = None
         self._values: Mapping[str, float] = {}
         self._is_shared = any(record.kind == SHARED for record in attempt.earlier)
 
@@ -98,7 +103,7 @@ class ItemCoordinator(Coordinator):
         if self.is_stored():
             return ()
         launch = self.launches()
-        return (Role("worker", self.divide(knowledge), launch, SILENCES * self._settings.lease_seconds),)
+        return (Role("worker", self._begin(knowledge), launch, SILENCES * self._settings.lease_seconds),)
 
     def is_stored(self) -> bool:
         """Whether an earlier attempt has put the results in place, so that nothing is left but to `finish`."""
@@ -110,10 +115,8 @@ class ItemCoordinator(Coordinator):
 
         From then on workers are answered, wherever they come from.
         """
-        self._decision = self._find_decision(knowledge)
-        self._work = self._dealer()
-        self._values = self._decision.readings.numbers()
-        return [node for node, value in sorted(self._values.items()) if value > 0]
+        self._deal(self._output.decision() or self._decide(knowledge, judge_nodes(knowledge, self._settings)))
+        return self._able()
 
     def is_new(self, node_name: str) -> bool:
         """Whether neither the division nor `admit` knows what a node can do."""
@@ -154,8 +157,9 @@ class ItemCoordinator(Coordinator):
         self._is_shared = True
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
-        """Answer a worker."""
-        return CALLS[call](self._work, request)
+        """Answer a worker; NotYet while it is being decided which node does what."""
+        work = self._work
+        return work.hear(call, request) if isinstance(work, Undealt) else CALLS[call](work, request)
 
     def last_heard(self, seat: Seat) -> float:
         """When the worker of a node last said anything."""
@@ -166,14 +170,20 @@ class ItemCoordinator(Coordinator):
         self._work.note_starting(seat.node_name)
 
     def tick(self) -> None:
-        """Take back what silent nodes hold."""
+        """Deal what there is to do, once that is decided, and take back what silent nodes hold."""
+        if self._deciding and self._deciding.done():
+            self._deal(self._deciding.result())
+            self._deciding = None
         self._work.expire()
 
     def progress(self) -> Progress:
         """Items that have their rows."""
         if self._stored:
             return Progress(self._stored.items, self._stored.items, self.unit)
-        totals, running, of = self._work.totals(), self._work.running(), self._decision.items
+        if isinstance(self._work, Undealt):
+            return Progress(0, 0, self.unit, is_open=True, is_planned=False)
+        work, of = self._work, self._decision.items
+        totals, running = work.totals(), work.running()
         nodes = {}
         loads = dict.fromkeys((*totals, *self._values), 0) | self._decision.plan.loads()
         for name, planned in loads.items():
@@ -186,7 +196,7 @@ class ItemCoordinator(Coordinator):
                 running=running.get(name, 0),
                 rate=total.items_per_second,
             )
-        return Progress(of - self._work.left, of, self.unit, nodes)
+        return Progress(of - work.left, of, self.unit, nodes)
 
     def report_page(self) -> str:
         """The report.html beside the results."""
@@ -194,23 +204,41 @@ class ItemCoordinator(Coordinator):
 
     def finish(self) -> Outcome:
         """Rows, report and decision, all at once at the output."""
-        report = self._stored or self._store(self._decision, self._work)
+        report = self._stored or self._store(self._decision, self._dealer)
         message = f"{report.items} {self.unit}, makespan {report.makespan_seconds:.1f} s"
         return Outcome(message, self.report_page())
 
-    def _find_decision(self, knowledge: Knowledge) -> Decision:
-        """What an earlier attempt decided, or a decision of this one."""
+    def _begin(self, knowledge: Knowledge) -> Sequence[str]:
+        """The nodes that may work, which are known before the items are; these are divided while containers start."""
         if decision := self._output.decision():
-            return decision
-        known = know(knowledge, self._source, self._settings)
+            self._deal(decision)
+            return self._able()
+        decides = judge_nodes(knowledge, self._settings)
+        self._values = decides.numbers()
+        self._deciding = Aside().do(lambda: self._decide(knowledge, decides))
+        return self._able()
+
+    def _able(self) -> list[str]:
+        return [node for node, value in sorted(self._values.items()) if value > 0]
+
+    def _decide(self, knowledge: Knowledge, decides: CapabilityReadings) -> Decision:
+        known = know(knowledge, self._source, self._settings, decides)
         decision = decide(self._attempt.spec.job_id, self._settings, known, self.unit)
         self._output.prepare(decision)
         say(decision.job_id, f"plan: {decision.plan.loads()}")
         return decision
 
-    def _dealer(self) -> Dealer:
+    def _deal(self, decision: Decision) -> None:
+        """From now on workers get leases."""
+        self._decision, self._dealer = decision, self._make_dealer(decision)
+        self._values = decision.readings.numbers()
+        if isinstance(self._work, Undealt):
+            self._work.hand_over(self._dealer)
+        self._work = self._dealer
+
+    def _make_dealer(self, decision: Decision) -> Dealer:
         """What is not done yet, dealt by lease."""
-        attempt, decision = self._attempt, self._decision
+        attempt = self._attempt
         plan = remaining(decision.plan, attempt.earlier)
         rules = rules_of(self._settings)
         leases = Leases(plan, decision.readings.numbers(), attempt.clock(), rules, decision.terms.cost)

@@ -46,21 +46,34 @@ class Snapshot:
     start_seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-def know(knowledge: Knowledge, source: ItemSource, settings: ItemSettings) -> Snapshot:
-    """Blocks from the source, nodes from YARN, everything else from the information service.
+def judge_nodes(knowledge: Knowledge, settings: ItemSettings) -> CapabilityReadings:
+    """The nodes that YARN has, by the capability that decides, from the information service.
 
-    Where that gives no capability, all nodes are alike to the policy that the user named for it, if any.
+    Where that gives none, all nodes are alike to the policy that the user named for it, if any.
     """
-    blocks = source.blocks(settings.input)
-    nodes, racks = knowledge.nodes(), knowledge.racks()
+    nodes = knowledge.nodes()
     try:
-        known = _from_service(knowledge.client, blocks, nodes, racks, settings)
+        return read_capability(knowledge.client, settings.capability, settings.program, nodes, VALUE_SECONDS)
     except (InfoError, JobError) as error:
-        if settings.fallback is None:
-            raise
-        _say(f"{error}; divided by {settings.fallback} instead")
-        return _all_alike(blocks, nodes, racks, settings, str(error))
-    return replace(known, start_seconds=_start_seconds(knowledge, settings.parts, nodes))
+        return _alike(settings, nodes, error)
+
+
+def know(
+    knowledge: Knowledge, source: ItemSource, settings: ItemSettings, decides: CapabilityReadings | None = None
+) -> Snapshot:
+    """Blocks from the source, everything else from the information service; `decides` is what `judge_nodes` said.
+
+    Where the service does not answer, all nodes are alike to the policy that the user named for it, if any.
+    """
+    decides = decides or judge_nodes(knowledge, settings)
+    blocks, racks = source.blocks(settings.input), knowledge.racks()
+    if decides.kind == FALLBACK:
+        return _all_alike(blocks, racks, settings, decides)
+    try:
+        known = _from_service(knowledge.client, blocks, racks, settings, decides)
+    except (InfoError, JobError) as error:
+        return _all_alike(blocks, racks, settings, _alike(settings, decides.nodes, error))
+    return replace(known, start_seconds=_start_seconds(knowledge, settings.parts, list(decides.nodes)))
 
 
 def know_later(
@@ -89,12 +102,11 @@ def _start_seconds(knowledge: Knowledge, parts: Mapping[str, str], nodes: Sequen
 def _from_service(
     client: InfoClient,
     blocks: Sequence[Block],
-    nodes: Sequence[str],
     racks: Mapping[str, str],
     settings: ItemSettings,
+    decides: CapabilityReadings,
 ) -> Snapshot:
     program = settings.program
-    decides = read_capability(client, settings.capability, program, nodes, VALUE_SECONDS)
     speeds = speed_history.recorded_speeds(client, program.name, program.batch)
     return Snapshot(
         blocks=blocks,
@@ -105,13 +117,20 @@ def _from_service(
     )
 
 
+def _alike(settings: ItemSettings, nodes: Iterable[str], why: Exception) -> CapabilityReadings:
+    """Each node with a capability of one; raises `why` where the user has named no policy for this case."""
+    if settings.fallback is None:
+        raise why
+    _say(f"{why}; divided by {settings.fallback} instead")
+    return CapabilityReadings("", FALLBACK, "", str(why), {node: Reading(1.0, 0.0, FALLBACK) for node in nodes})
+
+
 def _all_alike(
-    blocks: Sequence[Block], nodes: Sequence[str], racks: Mapping[str, str], settings: ItemSettings, why: str
+    blocks: Sequence[Block], racks: Mapping[str, str], settings: ItemSettings, alike: CapabilityReadings
 ) -> Snapshot:
-    readings = {node: Reading(1.0, 0.0, FALLBACK) for node in nodes}
     return Snapshot(
         blocks=blocks,
-        capabilities={settings.capability: CapabilityReadings("", FALLBACK, "", why, readings)},
+        capabilities={settings.capability: alike},
         speeds={},
         terms=Terms(AccessCost(racks=racks)),
         policy=str(settings.fallback),

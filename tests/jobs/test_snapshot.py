@@ -12,7 +12,8 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from jobs.division.decision import Decision
 from jobs.division.readings import Program, read_capability
-from jobs.itemwork.snapshot import _all_alike, note, read_capabilities
+from jobs.errors import JobError
+from jobs.itemwork.snapshot import _alike, _all_alike, note, read_capabilities
 from tests.jobs.decisions import WEIGHTS, decide, make_blocks
 from tests.jobs.stored import SETTINGS
 
@@ -49,7 +50,8 @@ def test_numbers_that_judge_are_read_and_objects_are_not(client: InfoClient, ask
 
 def test_a_later_attempt_knows_from_the_decision_why_all_nodes_were_alike() -> None:
     settings = replace(SETTINGS, fallback="even")
-    known = _all_alike(make_blocks(), list(WEIGHTS), {}, settings, "weight is known nowhere")
+    alike = _alike(settings, WEIGHTS, JobError("weight is known nowhere"))
+    known = _all_alike(make_blocks(), {}, settings, alike)
     decision = replace(decide("even"), policy=known.policy, capabilities=known.capabilities)
 
     again = Decision.from_bytes(decision.to_bytes(), "decision.json")

@@ -1,0 +1,94 @@
+"""The code that travels with a job: it is complete, and nodes need not compile it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hadoop.installation import ROOT
+from jobs.code_archive import MOST_KEPT, code_zip
+
+WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where archives are kept; none is there."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "nodewise"
+
+
+def find_file(content: bytes, folder: Path, module: str, python: Path = Path(sys.executable)) -> str:
+    """Where a module comes from, if nothing but the archive has it."""
+    (folder / "code.zip").write_bytes(content)
+    check = (
+        f"import sys; sys.path = [p for p in sys.path if p != {str(ROOT)!r}]; import {module} as m; print(m.__file__)"
+    )
+    words, environment = [str(python), "-c", check], {"PYTHONPATH": "code.zip"}
+    found = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return str(found.stdout).strip().removeprefix(f"{folder}/")
+
+
+@pytest.mark.parametrize(
+    ("python", "module"),
+    [(Path(sys.executable), "jobs.kinds.__main__"), (WORKER_PYTHON, "jobs.worker.__main__")],
+    ids=["application master", "worker"],
+)
+def test_entry_points_are_imported_from_it_alone_as_bytecode(python: Path, module: str, tmp_path: Path) -> None:
+    assert find_file(code_zip(), tmp_path, module, python) == f"code.zip/{module.replace('.', '/')}.pyc"
+
+
+def test_it_is_made_once_and_the_same_each_time(cache: Path) -> None:
+    first = code_zip()
+    (kept,) = cache.glob("code-*.zip")
+    assert (kept.read_bytes(), kept.stat().st_mode & 0o777) == (first, 0o600)
+    before = kept.stat().st_mtime_ns
+
+    assert code_zip() == first
+    assert kept.stat().st_mtime_ns == before
+
+    kept.unlink()
+    assert code_zip() == first
+
+
+def test_another_python_uses_the_sources(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "MAGIC_NUMBER", b"none")
+
+    assert find_file(code_zip(), tmp_path, "jobs.errors") == "code.zip/jobs/errors.py"
+
+
+@pytest.mark.parametrize("place", ["file/below", "~nobody-of-this-name"])
+def test_where_nothing_can_be_kept_it_has_the_sources_alone(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", place if place.startswith("~") else str(tmp_path / place))
+
+    assert find_file(code_zip(), tmp_path, "jobs.errors") == "code.zip/jobs/errors.py"
+
+
+def test_what_others_may_write_is_not_used(cache: Path) -> None:
+    whole = code_zip()
+    (kept,) = cache.glob("code-*.zip")
+    kept.write_bytes(b"something else")
+    kept.chmod(0o666)
+
+    assert code_zip() == whole
+
+
+def test_few_are_kept(cache: Path) -> None:
+    cache.mkdir(parents=True)
+    for number in range(MOST_KEPT + 2):
+        (cache / f"code-{number}.zip").touch()
+        os.utime(cache / f"code-{number}.zip", (number, number))
+
+    code_zip()
+
+    left = {one.name for one in cache.iterdir()}
+    assert len(left) == MOST_KEPT
+    assert {"code-0.zip", "code-1.zip", "code-2.zip"}.isdisjoint(left)
