@@ -12,8 +12,8 @@ import jpype
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.kerberos import tokens
-from hadoop.client.told import find_unfetched, find_unrenewed, without_restarts
 from hadoop.errors import HadoopError, UnknownApplication
+from hadoop.rest.told import find_unfetched, find_unrenewed, without_restarts
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
 RECORDS = "org.apache.hadoop.yarn.api.records"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hadoop.client.master import Ended, Granted, Heartbeat, MasterSession, Unprepared
-from hadoop.client.told import tell_end
 from hadoop.errors import HadoopError
+from hadoop.rest.told import tell_end
 from jobs.application.coordinator import Container, End, Role, Seat, Then
 from jobs.application.exits import Exit, exit_of
 from jobs.application.package import tell_missing

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hadoop.client.filesystem import FileSystem
-from hadoop.client.told import tell_end
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
+from hadoop.rest.told import tell_end
 from infosvc.wire.fields import PROGRAM_NAME
 from jobs.application.status import JobStatus
 from jobs.division import decision_store

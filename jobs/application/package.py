@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from hadoop.client.told import find_missing
 from hadoop.installation import worker_environment
+from hadoop.rest.told import find_missing
 from jobs.errors import JobError
 
 WORKER_PYTHON = worker_environment() / "bin" / "python"

@@ -14,10 +14,10 @@ from boxes.gpus.cards import Wanted
 from environments.manifest import Requires
 from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import HadoopHome
-from hadoop.client.told import tell_end
 from hadoop.client.yarn import Application, Launch, Where, Yarn
 from hadoop.errors import HadoopError
 from hadoop.rest import site_files
+from hadoop.rest.told import tell_end
 from infosvc.wire.client import DEFAULT_TIMEOUT, DEFAULT_URL, InfoClient
 from infosvc.wire.errors import Forbidden, InfoError
 from infosvc.wire.records import Role

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from hadoop.client.told import tell_end
 from hadoop.errors import HadoopError
+from hadoop.rest.told import tell_end
 from jobs.application import job_record
 from jobs.application.following import Sight, Watch
 from jobs.application.job_record import JobRecord, kind_of

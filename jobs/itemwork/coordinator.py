@@ -41,6 +41,7 @@ from jobs.itemwork.calls import CALLS, LARGEST
 from jobs.itemwork.dealer import Dealer, remaining
 from jobs.itemwork.deciding import decide, rules_of
 from jobs.itemwork.node_totals import NOTHING
+from jobs.itemwork.phases import Phases
 from jobs.itemwork.results.output import Output, report_url
 from jobs.itemwork.rows import node_rows
 from jobs.itemwork.settings import ItemSettings
@@ -48,6 +49,7 @@ from jobs.itemwork.snapshot import judge_nodes, know, know_later, note
 from jobs.itemwork.source import ItemSource
 from jobs.itemwork.summary import Course, summarise
 from jobs.itemwork.undealt import Undealt
+from jobs.reports.phases import PLAN, STORE
 from jobs.reports.report import JobReport, Weights
 from locality.leases import Leases
 
@@ -79,6 +81,7 @@ class ItemCoordinator(Coordinator):
         self._work: Dealer | Undealt = Undealt(attempt.clock)
         self._deciding: Future[Decision] | None = None
         self._values: Mapping[str, float] = {}
+        self._phases = Phases(attempt.clock)
         self._is_shared = any(record.kind == SHARED for record in attempt.earlier)
 
     @property
@@ -102,8 +105,9 @@ class ItemCoordinator(Coordinator):
         """One worker on each node that can do anything; none when an earlier attempt has put the results in place."""
         if self.is_stored():
             return ()
-        launch = self.launches()
-        return (Role("worker", self._begin(knowledge), launch, SILENCES * self._settings.lease_seconds),)
+        launch, nodes = self.launches(), self._begin(knowledge)
+        self._phases.note_asked(is_first=self._attempt.number == 1)
+        return (Role("worker", nodes, launch, SILENCES * self._settings.lease_seconds),)
 
     def is_stored(self) -> bool:
         """Whether an earlier attempt has put the results in place, so that nothing is left but to `finish`."""
@@ -136,6 +140,7 @@ class ItemCoordinator(Coordinator):
         """A worker may take leases from now on."""
         node = container.seat.node_name
         self._work.add_container(node, container.container_id, self._values[node])
+        self._phases.note_started(node)
 
     def on_end(self, container: Container, end: End) -> Then:
         """What it held is given back; items that are suspected of ending workers speak for its node."""
@@ -159,6 +164,8 @@ class ItemCoordinator(Coordinator):
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
         """Answer a worker; NotYet while it is being decided which node does what."""
         work = self._work
+        if call == "/heartbeat":
+            self._phases.hear(request)
         return work.hear(call, request) if isinstance(work, Undealt) else CALLS[call](work, request)
 
     def last_heard(self, seat: Seat) -> float:
@@ -222,9 +229,10 @@ class ItemCoordinator(Coordinator):
         return [node for node, value in sorted(self._values.items()) if value > 0]
 
     def _decide(self, knowledge: Knowledge, decides: CapabilityReadings) -> Decision:
-        known = know(knowledge, self._source, self._settings, decides)
-        decision = decide(self._attempt.spec.job_id, self._settings, known, self.unit)
-        self._output.prepare(decision)
+        with self._phases.lasting(PLAN):
+            known = know(knowledge, self._source, self._settings, decides)
+            decision = decide(self._attempt.spec.job_id, self._settings, known, self.unit)
+            self._output.prepare(decision)
         say(decision.job_id, f"plan: {decision.plan.loads()}")
         return decision
 
@@ -250,7 +258,8 @@ class ItemCoordinator(Coordinator):
         if stored := self._output.find_stored():
             return stored
         attempt = self._attempt
-        self._output.store(lambda: node_rows(read(attempt.filesystem, attempt.journal_folder)), decision.items)
+        with self._phases.lasting(STORE):
+            self._output.store(lambda: node_rows(read(attempt.filesystem, attempt.journal_folder)), decision.items)
         course = Course(
             started_at=datetime.fromtimestamp(attempt.began_at, UTC).isoformat(timespec="milliseconds"),
             totals=work.totals(),
@@ -263,6 +272,7 @@ class ItemCoordinator(Coordinator):
             master_peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             note=note(decision),
             values=self._values,
+            phases=self._phases.found(),
         )
         made = summarise(self._settings, decision, course, self.weights())
         report = self._remember(replace(made, application_id=attempt.spec.application_id))

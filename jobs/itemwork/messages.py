@@ -7,7 +7,8 @@ Every call is a POST with `Authorization: Bearer TOKEN`, and names the node and 
                 patience, and an application master that knows of work later may answer so much later
     /commit     ?node_name=&container_id=&lease=&seconds=&bytes_read=, the body being rows (Arrow stream)
                 -> {"answer", "why"}
-    /heartbeat  {"node_name", "container_id"} -> {"holding": [the leases that still count]}
+    /heartbeat  {"node_name", "container_id"} -> {"holding": [the leases that still count]}; the first one also has
+                "age", the seconds that the worker's process has run, and of these "libraries" and "network"
     /working    {"node_name", "container_id", "lease", "group"} -> 204: it begins now with a group that may kill it;
                 `group` is [] when it is done with the one that it announced before
     /died       {"node_name", "container_id", "lease", "group", "reason"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from jobs.division.decision import Decision
 from jobs.itemwork.node_totals import NOTHING, NodeTotals
 from jobs.itemwork.settings import ItemSettings
-from jobs.reports.report import Failure, InputValue, JobReport, LeaseReport, NodeReport, Weights
+from jobs.reports.report import Failure, InputValue, JobReport, LeaseReport, NodeReport, Phase, Weights
 from locality.bounds import fewest_bytes_moved, moved_load
 from locality.types import Part
 
@@ -32,6 +32,7 @@ class Course:
     master_peak_mb: int
     note: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
+    phases: Sequence[Phase] = ()
 
 
 def summarise(settings: ItemSettings, decision: Decision, course: Course, weights: Weights) -> JobReport:
@@ -70,6 +71,7 @@ def summarise(settings: ItemSettings, decision: Decision, course: Course, weight
         master_peak_mb=course.master_peak_mb,
         leases=tuple(course.leases),
         failures=tuple(course.failures),
+        phases=tuple(course.phases),
         note=course.note,
         unit=decision.unit,
     )

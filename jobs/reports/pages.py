@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from jobs.errors import JobError
+from jobs.reports.phases import WORDS, tell_phases
 from jobs.reports.report import JobReport
 from jobs.reports.texts import byte_scale, bytes_text, number_text, ratio_text
 from jobs.reports.timeline import KINDS, timeline
@@ -47,6 +48,8 @@ def remarks(report: JobReport) -> list[str]:
         f"{bytes_text(report.bytes_moved)} moved; by the plan {bytes_text(report.bytes_moved_planned)}, "
         f"at least {bytes_text(report.bytes_moved_optimal)} for what each node did"
     ]
+    if said := tell_phases(report):
+        sentences.append(said)
     if report.stolen_items:
         sentences.append(f"{report.stolen_items} {report.unit} were done by another node than planned")
     if report.attempts > 1:
@@ -70,6 +73,7 @@ def pages() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["timeline_kinds"] = KINDS
+    environment.globals["phase_words"] = WORDS
     environment.filters |= {
         "byte_scale": byte_scale,
         "bytes": bytes_text,

@@ -111,6 +111,26 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """What a job waited for, or a node of it, from `begin` to `end`, in seconds since the work began; below 0 before.
+
+    `name` is one of jobs.reports.phases.WORDS.
+    """
+
+    name: str = field(metadata=describe("what it was", example="container"))
+    begin: float = field(metadata=describe("since the work began; below 0 before", unit="seconds", example=0.5))
+    end: float = field(metadata=describe("since the work began", unit="seconds", example=2.0))
+    node_name: str = field(
+        default="", metadata=describe("whose container it was; empty for the application master", example="127.0.1.11")
+    )
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True)
 class JobReport:
     """One job; what follows from the fields is a property, so that the numbers cannot disagree.
 
@@ -158,6 +178,7 @@ class JobReport:
     )
     leases: tuple[LeaseReport, ...] = ()
     failures: tuple[Failure, ...] = ()
+    phases: tuple[Phase, ...] = ()
     unit: str = field(default=FORMER_UNIT, metadata=describe(answered=False))
 
     @property
@@ -212,6 +233,7 @@ class JobReport:
                 "weights": _record(Weights, body["weights"]),
                 "leases": tuple(_record(LeaseReport, lease) for lease in body.get("leases", ())),
                 "failures": tuple(_record(Failure, failure) for failure in body.get("failures", ())),
+                "phases": tuple(_record(Phase, phase) for phase in body.get("phases", ())),
             }
             older = {"bytes_moved_planned": body["bytes_moved"]}
             report: JobReport = _record(cls, {**older, **body, **rows})

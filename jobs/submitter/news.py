@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hadoop.client.told import tell_end
 from hadoop.client.yarn import Application
+from hadoop.rest.told import tell_end
 from infosvc.wire.tasks import LONGEST_REASON, Task, TaskNews, TaskState
 from jobs.application.exits import Exit, exit_of
 from jobs.kinds.task.request import start_of

@@ -18,6 +18,7 @@ from jobs.engines.loading import Loaded, load
 from jobs.errors import JobError
 from jobs.images.rows import Rows, rows_of
 from jobs.images.storage import Hdfs, Storage
+from jobs.own_age import own_age
 from jobs.worker.child import Broken, Looker, Pulse
 from jobs.worker.children import Children, Serve
 from jobs.worker.lookout import Lookout
@@ -35,7 +36,7 @@ def main(
     engines: Callable[[str], Engine] = create,
 ) -> int:
     """Work until the job needs no more, exit 0; or tell the application master why not, exit 1."""
-    begun = time.monotonic()
+    begun, libraries = time.monotonic(), own_age()
     settings = WorkerSettings.from_json(json.loads(Path(settings_file).read_text()))
     # Where the application master is, is read while the framework is loaded.
     lookout = Lookout(settings.master, storage, lambda: None, begun)
@@ -50,8 +51,9 @@ def main(
         ready = time.monotonic()
         serve = _serve(loaded, storage, rows, settings)
         with closing(Children(settings.processes, serve, settings.picture_seconds, master.close)) as children:
-            print(_ready_line(settings, begun, ready), flush=True)
-            Worker(children, master, rows, settings.batch).run()
+            network = ready - begun
+            print(_ready_line(settings, libraries, network, time.monotonic() - ready), flush=True)
+            Worker(children, master, rows, settings.batch, {"libraries": libraries, "network": network}).run()
         return 0
     except NotWanted as ended:
         print(ended, flush=True)
@@ -97,15 +99,11 @@ def _serve(loaded: Loaded, storage: Callable[[], Storage], rows: Rows, settings:
     return serve
 
 
-def _ready_line(settings: WorkerSettings, begun: float, loaded: float) -> str:
-    """How long it took since this process was started, and for what."""
-    now = time.monotonic()
-    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+def _ready_line(settings: WorkerSettings, libraries: float, network: float, processes: float) -> str:
+    """How many seconds it took since this process was started, and for what."""
     return (
-        f"ready after {age:.1f} s: libraries {age - (now - begun):.1f}, "
-        f"{settings.network.program} {loaded - begun:.1f}, "
-        f"{settings.processes} processes {now - loaded:.2f}"
+        f"ready after {libraries + network + processes:.1f} s: libraries {libraries:.1f}, "
+        f"{settings.network.program} {network:.1f}, {settings.processes} processes {processes:.2f}"
     )
 
 

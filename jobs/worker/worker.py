@@ -6,11 +6,13 @@ import itertools
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs.errors import JobError
 from jobs.images.rows import Rows, stream
 from jobs.itemwork.messages import Group, Item, Task
+from jobs.own_age import own_age
 from jobs.worker.child import Chunk, Done
 from jobs.worker.children import Children, Died
 from jobs.worker.held import Held
@@ -52,9 +54,14 @@ class _Death:
 
 
 class Worker:
-    """One container: `step` does what is to be done now and waits for what comes next."""
+    """One container: `step` does what is to be done now and waits for what comes next.
 
-    def __init__(self, children: Children, master: Master, rows: Rows, batch: int) -> None:
+    `begun` is what its application master is told of how this process began, by jobs.itemwork.phases.Begun's names.
+    """
+
+    def __init__(
+        self, children: Children, master: Master, rows: Rows, batch: int, begun: Mapping[str, float] | None = None
+    ) -> None:
         self._children = children
         self._master = master
         self._rows = rows
@@ -66,6 +73,7 @@ class Worker:
         self._announced: _Piece | None = None
         self._heartbeat_at = self._take_at = 0.0
         self._died_in_a_row = 0
+        self._begun = dict(begun or {})
 
     def run(self) -> None:
         """Until everything is done, or this worker is not wanted any more (NotWanted), or cannot go on (JobError)."""
@@ -98,12 +106,17 @@ class Worker:
         for held in [held for held in self._held.values() if held.complete]:
             self._commit(held, now)
         if now >= self._heartbeat_at:
-            self._keep(set(self._master.call("/heartbeat", {}, now)["holding"]))
+            self._keep(set(self._master.call("/heartbeat", self._tell_begun(), now)["holding"]))
+            self._begun = {}
             self._heartbeat_at = now + HEARTBEAT_SECONDS
         while len(self._held) < LEASES and now >= self._take_at:
             if not self._take(now):
                 return False
         return True
+
+    def _tell_begun(self) -> dict[str, float]:
+        """What the application master has not heard yet of how this process began."""
+        return {**self._begun, "age": own_age()} if self._begun else {}
 
     def _take(self, now: float) -> bool:
         """Ask for a lease; False when all is done."""

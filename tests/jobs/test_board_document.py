@@ -25,7 +25,7 @@ from jobs.dashboard.document import BOARD, DESCRIBED
 from jobs.dashboard.path_answers import FailedPlan, ShownPath
 from jobs.dashboard.planning import plans
 from jobs.dashboard.routes import ROUTES
-from jobs.reports.report import Failure, InputValue
+from jobs.reports.report import Failure, InputValue, Phase
 from locality.policies import POLICIES
 from locality.types import Plan, PlanError, Terms
 from tests.infosvc.schemas import against
@@ -61,6 +61,7 @@ def report(hadoop: Hadoop) -> None:
     made = replace(
         make_report(),
         failures=(Failure("alpha", WORKER, "lost node", 1.0),),
+        phases=(Phase("container", 0.5, 2.0, "alpha"),),
         inputs=(InputValue("weight", "alpha", "1", 1.0),),
     )
     hadoop.stored["/out/a/report.json"] = json.dumps(made.to_json()).encode()

@@ -28,7 +28,7 @@ JOB_KEYS = {
     *("job_id", "application_id", "engine", "policy", "capability", "images", "errors", "started_at"),
     *("makespan_seconds", "lower_bound_seconds", "makespan_over_bound", "bytes_read", "bytes_moved"),
     *("bytes_moved_optimal", "locality_ratio", "nodes", "inputs", "weights", "state", "wall_seconds", "note"),
-    *("bytes_moved_planned", "first_result_seconds", "attempts", "leases", "failures"),
+    *("bytes_moved_planned", "first_result_seconds", "attempts", "leases", "failures", "phases"),
     *("master_memory_mb", "master_peak_mb"),
 }
 LEASE_KEYS = {"node_name", "begin", "end", "images", "local_images", "outcome", "origin"}

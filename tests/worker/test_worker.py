@@ -143,6 +143,18 @@ def test_every_picture_of_every_lease_gets_its_row(place: Place) -> None:
     assert not application.said("/working")
 
 
+def test_the_first_heartbeat_alone_tells_how_the_worker_began(place: Place) -> None:
+    pictures = place.pictures(*[SLOW] * 40)
+    application = job(place, *[pictures[first : first + 8] for first in range(0, 40, 8)])
+    place.start()
+
+    assert place.end()[0] == 0
+    first, *others = application.said("/heartbeat")
+    assert first["age"] >= first["libraries"] + first["network"]
+    assert first["libraries"] > 0 and first["network"] > 0
+    assert others and all(one.keys() == {"node_name", "container_id"} for one in others)
+
+
 def test_a_lease_is_queued_while_one_is_computed_and_not_more(place: Place) -> None:
     pictures = place.pictures(*[SLOW] * 40)
     application = job(place, *[pictures[first : first + 8] for first in range(0, 40, 8)])

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from hadoop.client.told import tell_end
 from hadoop.errors import HadoopError
+from hadoop.rest.told import tell_end
 from jobs.application.job_record import kind_of
 from jobs.application.submit import Submitter
 from jobs.commands.job import attend

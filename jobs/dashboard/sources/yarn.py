@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hadoop.client.told import without_restarts
 from hadoop.client.yarn import Application
 from hadoop.errors import HadoopError
 from hadoop.rest.pages import Limits, NotKnown
 from hadoop.rest.resourcemanager import ResourceManager
+from hadoop.rest.told import without_restarts
 from jobs.application.following import ASK_SECONDS
 from jobs.application.status import JobStatus
 from jobs.dashboard.sources.eyes import SERVICE, Eyes

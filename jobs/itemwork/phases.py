@@ -1,0 +1,81 @@
+"""When a job waits for what, as its application master and its workers tell."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from jobs.application.calls import Caller, Refused, Request, decode_body
+from jobs.own_age import own_age
+from jobs.reports.phases import CONTAINER, LIBRARIES, MASTER, NETWORK, QUEUE
+from jobs.reports.report import Phase
+
+SUBMITTED = "APP_SUBMIT_TIME_ENV"
+"""Where YARN tells an application master when its job was submitted, in milliseconds of Unix time."""
+
+
+class Begun(Caller):
+    """The part of a heartbeat in which a worker tells once that it is ready: the seconds that its process has run, and
+    of these how many its libraries and its network took.
+    """
+
+    age: float = 0.0
+    libraries: float = 0.0
+    network: float = 0.0
+
+
+class Phases:
+    """Notes the phases of one attempt at a job. `clock` tells seconds since the job's work began. For several threads.
+
+    Of a node it notes what its first container waits for.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._asked = clock()
+        self._found: list[Phase] = []
+        self._started: set[str] = set()
+        self._begun: set[str] = set()
+
+    def note_asked(self, is_first: bool) -> None:
+        """The application master asks for containers now; `is_first` of those that the job has had."""
+        self._asked, age = self._clock(), own_age()
+        launched = self._asked - age
+        if is_first and (submitted := os.environ.get(SUBMITTED, "")).isdecimal():
+            waited = max(0.0, time.time() - age - int(submitted) / 1000)
+            self._found.append(Phase(QUEUE, launched - waited, launched))
+        self._found.append(Phase(MASTER, launched, self._asked))
+
+    def note_started(self, node: str) -> None:
+        """A container of a node has been started."""
+        if node not in self._started:
+            self._started.add(node)
+            self._found.append(Phase(CONTAINER, self._asked, self._clock(), node))
+
+    def hear(self, request: Request) -> None:
+        """Note of a heartbeat that a worker is ready, if it says so; Refused when it tells no sensible times."""
+        told = decode_body(request.body, Begun)
+        if not told.age or told.node_name not in self._started or told.node_name in self._begun:
+            return
+        times = told.age, told.libraries, told.network
+        if not all(math.isfinite(one) and one >= 0 for one in times) or told.libraries + told.network > told.age:
+            raise Refused(f"a worker cannot be ready after {told.age} s with {told.libraries} s and {told.network} s")
+        self._begun.add(told.node_name)
+        begin = self._clock() - told.age
+        loading = begin + told.libraries
+        self._found.append(Phase(LIBRARIES, begin, loading, told.node_name))
+        self._found.append(Phase(NETWORK, loading, loading + told.network, told.node_name))
+
+    @contextmanager
+    def lasting(self, name: str) -> Iterator[None]:
+        """A phase of the application master's own."""
+        begin = self._clock()
+        yield
+        self._found.append(Phase(name, begin, self._clock()))
+
+    def found(self) -> tuple[Phase, ...]:
+        """All of them until now."""
+        return tuple(sorted(self._found, key=lambda one: (one.begin, one.end)))
