@@ -83,6 +83,19 @@ def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subpro
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
 
 
+def find_processes(job_id: str, word: str) -> list[int]:
+    """Those of a job on this machine that have a word on their command line."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words, where = (folder / "cmdline").read_bytes().split(b"\0"), str((folder / "cwd").readlink())
+        except OSError:
+            continue
+        if word.encode() in words and job_id in where:
+            found.append(int(folder.name))
+    return found
+
+
 def until(condition: Callable[[], Any], seconds: float = 240) -> Any:
     """What a condition gives once it holds; a daemon that is silent for now is asked again."""
     deadline = time.monotonic() + seconds

@@ -15,7 +15,7 @@ import pytest
 from bench.stage import START_SECONDS
 from hadoop.local import daemons, health, lifecycle
 from hadoop.local.daemons import Daemon
-from tests.cluster.site import Site, nodewise, succeed, until
+from tests.cluster.site import Site, find_processes, nodewise, succeed, until
 from tests.learning.results import EXACT, PROGRAM, differ, train_alone
 from tests.recipes.pages import block
 
@@ -96,19 +96,6 @@ def report(site: Site, run: str) -> dict[str, Any]:
     return found
 
 
-def processes(job_id: str, word: str) -> list[int]:
-    """Those of a job on this machine that have a word on their command line."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words, where = (folder / "cmdline").read_bytes().split(b"\0"), str((folder / "cwd").readlink())
-        except OSError:
-            continue
-        if word.encode() in words and job_id in where:
-            found.append(int(folder.name))
-    return found
-
-
 def found_by_members(site: Site, job_id: str) -> list[list[float]]:
     """What each member that came to the end has printed."""
     ran = nodewise(site.cluster.home, "train", "logs", job_id, url=site.client().url)
@@ -125,11 +112,11 @@ def test_members_and_a_master_that_are_killed_change_nothing_of_what_is_found(
     job_id = submit(*words, program=(held.name, str(go)))
 
     until(lambda: progress(site, job_id)[1] > 0)
-    os.kill(min(processes(job_id, held.name)), signal.SIGKILL)  # its store process came later
+    os.kill(min(find_processes(job_id, held.name)), signal.SIGKILL)  # its store process came later
     until(lambda: training(site, job_id).get("losses"))  # steps that were done before may be told of until then
     _, before = progress(site, job_id)
     until(lambda: progress(site, job_id)[1] > before)
-    (master,) = processes(job_id, "jobs.kinds")
+    (master,) = find_processes(job_id, "jobs.kinds")
     os.kill(master, signal.SIGKILL)
     until(lambda: progress(site, job_id) > (2, before))
     go.touch()

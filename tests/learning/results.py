@@ -14,10 +14,10 @@ PROGRAM = ROOT / "tests" / "learning" / "member.py"
 EXACT = 1e-10
 
 
-def train_alone() -> list[float]:
-    """What one process finds without anybody who leads it."""
+def train_alone(*words: str) -> list[float]:
+    """What one process finds without anybody who leads it; the words are the program's."""
     environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run([WORKER_PYTHON, PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    ran = subprocess.run([WORKER_PYTHON, PROGRAM, *words], env=environment, capture_output=True, text=True, check=True)
     found: list[float] = json.loads(ran.stdout.splitlines()[-1])
     return found
 

@@ -136,10 +136,10 @@ class Place:
         task_id, *_ = succeed(self.nodewise("task", "submit", "--memory", "256", "--wait", *words)).split()
         return succeed(self.nodewise("task", "logs", task_id))
 
-    def jobs(self) -> dict[str, str]:
-        """The tags of each job that YARN knows, by its number."""
+    def jobs(self, *states: str) -> dict[str, str]:
+        """The tags of each job that YARN knows, by its number, or of those in one of these states."""
         url = f"http://{self.active('resourcemanager')}:{ports.RESOURCEMANAGER_HTTP}/ws/v1/cluster/apps"
-        status, text = self.page(url, "alice")
+        status, text = self.page(f"{url}?states={','.join(states)}" if states else url, "alice")
         assert status == 200, text
         found = (json.loads(text)["apps"] or {}).get("app", [])
         return {str(one["id"]): str(one["applicationTags"]) for one in found}

@@ -1,6 +1,7 @@
 """Masters of a cluster with Kerberos that are killed, that stand still, that are stopped: what goes on, and what stays.
 
-A job runs through all of it but the stop. The last test stops the cluster, as it is not needed any more.
+A job runs through the first of it, and work of every kind through one of two failovers: all at once would be more
+masters of jobs than YARN starts on so few cores. The last test stops the cluster, as it is not needed any more.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,11 +19,14 @@ from hadoop.local import daemons, health, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
 from tests.cluster.apart.secure.place import LOADED, OUTLIVING, PICTURES, Command, Place, see_at_work
 from tests.cluster.apart.secure.scripts import PAGES, SAY
+from tests.cluster.apart.secure.work import ARRAY, BATCH, MEMBERS, STEPS, TRAINING, Work, start_work
 from tests.cluster.hadoop_scripts import Scripts
 from tests.cluster.site import succeed, until
+from tests.learning.results import EXACT, differ, train_alone
 
 Eventually = Callable[..., None]
 BOTH = ("resourcemanager", "namenode")
+FINAL = ("SUCCEEDED", "FAILED", "KILLED")
 
 
 @pytest.fixture(scope="module")
@@ -37,23 +43,55 @@ def job(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comm
         command.end()
 
 
-@pytest.mark.usefixtures("job")
+@pytest.fixture
+def work(service: Place, tmp_path: Path) -> Iterator[Work]:
+    """Work that has begun, and goes on until a test lets it end."""
+    begun = start_work(service, tmp_path)
+    try:
+        yield begun
+    finally:
+        begun.go.touch()
+        begun.bob.close()
+
+
+def kill_both(place: Place) -> dict[str, str]:
+    """Kill the master of each kind that is active; on which machine each was."""
+    before = {kind: place.active(kind) for kind in BOTH}
+    for kind in BOTH:
+        place.process(kind, before[kind]).kill()
+    return before
+
+
+def has_plan(place: Place) -> bool:
+    """Whether the job that classifies has divided its pictures, which it keeps in HDFS."""
+    jobs = [job for job, tags in place.jobs("RUNNING").items() if "kind=classify" in tags]
+    kept = [f"{place.namenode()}/webhdfs/v1/user/alice/.nodewise/decisions/{job}.json?op=GETFILESTATUS" for job in jobs]
+    return any(place.page(url, "alice")[0] == 200 for url in kept)
+
+
+@pytest.mark.usefixtures("job", "environment")
 def test_all_goes_on_when_both_active_masters_are_killed(service: Place, alice: Scripts) -> None:
     listed = [PICTURES, sorted(service.cluster.nodes)]
     assert alice.find(PAGES, folder=LOADED) == listed
-
-    before = {kind: service.active(kind) for kind in BOTH}
-    for kind in BOTH:
-        service.process(kind, before[kind]).kill()
+    classifying = service.start_classifying("hdfs:///user/alice/through")
+    until(lambda: has_plan(service))
+    before = kill_both(service)
     begun = time.monotonic()
 
     # From the first moment on, while nobody has taken over yet.
+    assert classifying.process.poll() is None
+    making = service.start("env", "make", "other", "--version", "1", "--package", "packaging==26.4", "--json")
     assert alice.find(PAGES, folder=LOADED) == listed
+    warming = service.start("env", "warm", "plain@1", "--all", "--json")  # once nodes have registered anew
     assert service.load("hdfs://nodewise/user/alice/after_failover") == PICTURES
     print(f"pictures were loaded {time.monotonic() - begun:.1f} s after the masters were killed")
     for kind in BOTH:
         assert service.active(kind) == service.other_than(before[kind])
     assert alice.find(SAY)
+    report = classifying.report()
+    assert (report["images"], report["failures"]) == (PICTURES, [])
+    assert sorted(warming.report()["nodes"]) == sorted(service.cluster.nodes)
+    assert making.report()["is_new"]
     found = service.well()
     for kind, name in zip(BOTH, ("yarn", "hdfs"), strict=True):
         assert f"//{service.other_than(before[kind])}:" in found[name]["what"]
@@ -90,6 +128,28 @@ def test_a_node_is_added_while_the_others_go_on(place: Place) -> None:
 
 def test_the_job_that_ran_meanwhile_ends_whole(job: Command) -> None:
     assert succeed(job.end())
+
+
+@pytest.mark.usefixtures("environment")
+def test_training_a_chain_and_an_array_go_on_when_both_are_killed_and_a_member_too(service: Place, work: Work) -> None:
+    service.whole()
+    until(work.is_running)
+    before = kill_both(service)
+    work.lose_a_member()
+    for kind in BOTH:
+        assert service.active(kind) == service.other_than(before[kind])
+    until(work.is_whole_again)
+    work.go.touch()
+
+    assert work.ended(work.chain) == [("succeeded", "", ""), ("succeeded", "", "the word\n")]
+    module = "/opt/env/lib/python3.11/site-packages/packaging/__init__.py"
+    assert work.ended(work.array) == [("succeeded", "", f"{number} {module}\n") for number in ARRAY]
+    ended: Any = until(lambda: (found := work.training_status()).get("final") in FINAL and found)
+    assert ended["final"] == "SUCCEEDED", ended["diagnostics"]
+    told = service.ask_command("train", "report", TRAINING)
+    assert (told["steps"], told["checkpoint"], len(told["losses"])) == (STEPS, STEPS, 1)
+    alone, found = train_alone(*BATCH), work.found_by_members()
+    assert len(found) == MEMBERS and max(differ(one, alone) for one in found) < EXACT
 
 
 def test_a_cluster_that_was_stopped_starts_again_with_its_data(place: Place) -> None:

@@ -1,0 +1,106 @@
+"""Work of several kinds, of alice's and of bob's, that goes on while masters end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from infosvc.wire.client import InfoClient
+from infosvc.wire.records import Role
+from infosvc.wire.task_spec import TaskSpec
+from infosvc.wire.tasks import Task
+from tests.cluster.apart.secure.place import Place
+from tests.cluster.site import ANSWER_SECONDS, find_processes, succeed, until, wait_for_end
+from tests.learning.results import PROGRAM
+
+CHAIN = "/user/alice/through_failover"
+TRAINING = "hdfs:///user/alice/trained"
+BATCH = ("--batch", "32")
+STEPS = 128
+MEMBERS = 2
+ARRAY = (1, 2)
+SECONDS = 60
+"""How long the first of the array runs. The masters end meanwhile, and the other one begins after that."""
+IN_ENVIRONMENT = """
+import os, packaging, time
+time.sleep(float(os.environ["SECONDS"]))
+print(os.environ["ARRAY_INDEX"], packaging.__file__)
+"""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A training run of alice's, a chain and an array of bob's; the first two end once there is the file `go`."""
+
+    place: Place
+    bob: InfoClient
+    go: Path
+    training: str
+    chain: tuple[Task, Task]
+    array: tuple[Task, ...] = ()
+
+    def is_running(self) -> bool:
+        """Whether YARN runs the training run, the first of the chain and the first of the array."""
+        tags = [set(one.split(",")) for one in self.place.jobs("RUNNING").values()]
+        wanted = (f"task:{self.chain[0].task_id}", f"task:{self.array[0].task_id}", "kind=train")
+        return all(any(tag in of_one for of_one in tags) for tag in wanted)
+
+    def training_status(self) -> Mapping[str, Any]:
+        """What is told of the training run; nothing while nobody tells it."""
+        ran = self.place.nodewise("train", "status", self.training, "--json")
+        found: Mapping[str, Any] = json.loads(ran.stdout) if ran.returncode == 0 else {}
+        return found
+
+    def has_trained(self) -> bool:
+        """Whether the members have come together and done a step."""
+        return bool((self.training_status().get("status") or {}).get("done"))
+
+    def lose_a_member(self) -> None:
+        """Kill one member of the training run; its store process came later."""
+        os.kill(min(find_processes(self.training, PROGRAM.name)), signal.SIGKILL)
+
+    def is_whole_again(self) -> bool:
+        """Whether the training run knows of its loss, and has all its members."""
+        told = (self.training_status().get("status") or {}).get("section") or {}
+        training = told.get("training", {})
+        sizes = [len(one["nodes"]) for one in training.get("generations", ())]
+        return bool(training.get("losses")) and sizes[-1:] == [MEMBERS]
+
+    def found_by_members(self) -> list[list[float]]:
+        """What each member that came to the end has printed."""
+        said = succeed(self.place.nodewise("train", "logs", self.training))
+        lines = [line.partition(" | ")[2] for line in said.splitlines()]
+        return [json.loads(line) for line in lines if line.startswith("[")]
+
+    def ended(self, tasks: Iterable[Task]) -> list[tuple[str, str, str]]:
+        """The state of each task once all have ended, why, and what each has printed."""
+        known = [wait_for_end(self.bob, one.task_id, 480) for one in tasks]
+        return [(one.state, one.reason, self.bob.task_log(one.task_id, "stdout").text) for one in known]
+
+
+def start_work(place: Place, folder: Path) -> Work:
+    """Start all of it, the array last; bob is a user of the service, whom it serves with alice's keytab."""
+    with InfoClient.from_token_file(place.url, place.token_file, ANSWER_SECONDS) as admin:
+        _, token = admin.create_token("bob", Role.USER)
+    bob, go = InfoClient(place.url, token, ANSWER_SECONDS), folder / "go"
+    wait = f"while [ ! -e {go} ]; do sleep 0.2; done; echo the word > $OUTPUT/word"
+    first = bob.submit_task(TaskSpec(("sh", "-c", wait), memory_mb=128, output=f"hdfs://{CHAIN}"))
+    read, data = ("sh", "-c", "cat $DATA/*/word"), (f"hdfs://{CHAIN}",)
+    second = bob.submit_task(TaskSpec(read, memory_mb=128, data=data, after=(first.task_id,)))
+    words = ("--members", str(MEMBERS), "--memory", "512", "--output", TRAINING, "--file", str(PROGRAM), "--json")
+    program = ("--", "python", PROGRAM.name, *BATCH, "--until", str(go))
+    submitted = json.loads(succeed(place.nodewise("train", "submit", *words, *program)))
+    begun = Work(place, bob, go, submitted["job_id"], (first, second))
+    until(begun.has_trained)
+    return replace(begun, array=tuple(bob.submit_task(_one_of_array(number)) for number in ARRAY))
+
+
+def _one_of_array(number: int) -> TaskSpec:
+    program, seconds = ("python", "-c", IN_ENVIRONMENT), SECONDS if number == ARRAY[0] else 0
+    variables = {"ARRAY_INDEX": str(number), "SECONDS": str(seconds)}
+    return TaskSpec(program, memory_mb=128, variables=variables, array="later", at_once=1, env="plain@1")
