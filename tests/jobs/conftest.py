@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from os import environ
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from flask import Flask, Response, request
@@ -17,6 +18,8 @@ from flask.testing import FlaskClient
 from infosvc.access.roles import Caller
 from infosvc.http.api.body import Fields, read
 from infosvc.http.api.restx import error_response
+from infosvc.http.openapi.document import add_described
+from infosvc.http.openapi.examples import add_examples
 from infosvc.http.server import Server
 from infosvc.settings import Settings
 from infosvc.wire.client import InfoClient
@@ -25,6 +28,7 @@ from infosvc.wire.records import Datum, Outcome, Role, State
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import EXAMPLE_ID, Task, TaskState
 from jobs.dashboard import make_board
+from jobs.dashboard.document import BOARD
 from jobs.dashboard.sources import yarn
 from jobs.dashboard.sources.site import Place, Site
 from nodewise.board import board_calls
@@ -153,3 +157,12 @@ def task_command(users_command: Callable[..., str]) -> Callable[..., str]:
 def queue_command(users_command: Callable[..., str]) -> Callable[..., str]:
     """queue_command(*WORDS): what `nodewise queue` prints."""
     return partial(users_command, "queue")
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    """The board's part of the OpenAPI document."""
+    made: dict[str, Any] = {"tags": [], "paths": {}, "definitions": {}}
+    add_described(made, [deepcopy(BOARD)])
+    add_examples(made)
+    return made

@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,12 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from infosvc.http.openapi.document import add_described
-from infosvc.http.openapi.examples import add_examples
 from infosvc.http.openapi.schemas import answer_schema
 from infosvc.wire.fields import answer_of
 from infosvc.wire.tasks import EXAMPLE_ID
 from jobs.application.job_record import JobRecord
 from jobs.application.status import ContainerStatus, JobStatus, NodeStatus
-from jobs.dashboard.document import BOARD, DESCRIBED
+from jobs.dashboard.document import DESCRIBED
 from jobs.dashboard.path_answers import FailedPlan, ShownPath
 from jobs.dashboard.planning import plans
 from jobs.dashboard.routes import ROUTES
@@ -37,15 +34,6 @@ FORMS = Path(__file__).resolve().parents[1] / "fixtures" / "board_forms.json"
 """By call, what was answered before the schemas were made from records: each value's type in its place."""
 BY_NAME = {"kinds", "loads", "section", "values"}
 """Objects of which each key is a name, so that the document cannot tell which ones there are."""
-
-
-@pytest.fixture
-def document() -> dict[str, Any]:
-    """The board's part of the OpenAPI document."""
-    made: dict[str, Any] = {"tags": [], "paths": {}, "definitions": {}}
-    add_described(made, [deepcopy(BOARD)])
-    add_examples(made)
-    return made
 
 
 def test_every_call_of_the_list_is_described_and_no_other() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from copy import deepcopy
 from pathlib import Path
@@ -15,17 +13,14 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from infosvc.access.roles import Caller
 from infosvc.http.openapi.document import add_described
 from infosvc.wire.errors import NotReady
-from infosvc.wire.records import Role
-from jobs.application.calls import Request
 from jobs.dashboard import inference
 from jobs.dashboard.document import BOARD
 from jobs.dashboard.inference import MOST_AT_ONCE, MOST_OF_ONE, Inference, make_answer
 from jobs.kinds.pool import client as pool_client
 from jobs.kinds.pool.wishes import Picture, Refusal
-from tests.jobs.conftest import Values
+from tests.jobs.one_user import ask_once_too_often
 from tests.jobs.played import Hadoop
 from tests.jobs.test_board_document import check
 from tests.jobs.test_pool_client import FOLDER, Place
@@ -186,29 +181,12 @@ def test_no_more_pictures_wait_than_leave_room_for_other_calls() -> None:
 def test_one_user_takes_half_of_the_places_and_others_find_the_rest(
     known: FlaskClient, pool: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers, heard = threading.Event(), threading.Semaphore(0)
-
-    def hear(call: str, request: Request) -> dict[str, Any]:
-        heard.release()
-        assert answers.wait(60)
-        return {"row": ROW}
-
     def post() -> TestResponse:
         return known.application.test_client().post(INFER, data=b"x")
 
-    monkeypatch.setattr(pool.master, "hear", hear)
-    with ThreadPoolExecutor(MOST_OF_ONE + 1) as threads:
-        asked = [threads.submit(post) for _ in range(MOST_OF_ONE)]
-        try:
-            assert all(heard.acquire(timeout=60) for _ in asked)
-            refused = post()
-            monkeypatch.setattr(Values, "viewer", lambda _: Caller("jan", Role.USER, user_name="jan"))
-            asked.append(threads.submit(post))
-            assert heard.acquire(timeout=60), "another user's is looked at"
-        finally:
-            answers.set()
-        assert [one.result(60).status_code for one in asked] == [200] * len(asked)
+    refused, others = ask_once_too_often(post, pool, {"row": ROW}, MOST_OF_ONE, monkeypatch)
 
+    assert others == [200] * (MOST_OF_ONE + 1)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
     assert refused.get_json()["error"]["message"] == (
         "8 pictures of maria are looked at already, and one user gets no more at once: "

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,11 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from hadoop.client.yarn import Application
-from infosvc.access.roles import Caller
-from infosvc.http.openapi.document import add_described
-from infosvc.http.openapi.examples import add_examples
 from infosvc.wire.bodies import PoolJobBody
 from infosvc.wire.errors import NotReady
-from infosvc.wire.records import Role
-from jobs.application.calls import Request
 from jobs.application.following import Sight
 from jobs.application.status import JobStatus
 from jobs.commands.pool.pool_list import _to_json
-from jobs.dashboard.document import BOARD
 from jobs.dashboard.pools import MOST_AT_ONCE, MOST_OF_ONE, Giving, _ends_in
 from jobs.dashboard.showing import Watches
 from jobs.dashboard.sources.yarn import Known
@@ -35,7 +28,7 @@ from jobs.kinds.pool import client as pool_client
 from jobs.kinds.pool.wishes import IDLE_FOR, READY, JobWish, Refusal
 from tests.infosvc.schemas import against
 from tests.jobs import played
-from tests.jobs.conftest import Values
+from tests.jobs.one_user import ask_once_too_often
 from tests.jobs.played import JOB, Hadoop
 from tests.jobs.test_board_document import check
 from tests.jobs.test_pool_client import FOLDER, Place
@@ -63,14 +56,6 @@ def pool(known: FlaskClient, hadoop: Hadoop, tmp_path: Path, monkeypatch: pytest
     made = Place(hadoop, tmp_path, monkeypatch)
     yield made
     made.close()
-
-
-@pytest.fixture
-def document() -> dict[str, Any]:
-    made: dict[str, Any] = {"tags": [], "paths": {}, "definitions": {}}
-    add_described(made, [deepcopy(BOARD)])
-    add_examples(made)
-    return made
 
 
 def test_pools_are_listed_as_the_command_lists_them(known: FlaskClient, pool: Place, document: dict[str, Any]) -> None:
@@ -338,29 +323,12 @@ def test_no_more_jobs_are_given_at_once_than_leave_room_for_other_calls() -> Non
 def test_one_user_gives_half_of_the_jobs_at_once_and_others_find_room(
     known: FlaskClient, pool: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers, heard = threading.Event(), threading.Semaphore(0)
-
-    def hear(call: str, request: Request) -> dict[str, Any]:
-        heard.release()
-        assert answers.wait(60)
-        return {"job_id": LINE["job_id"], "notes": []}
-
     def post() -> TestResponse:
         return known.application.test_client().post(f"{PHOTOS}/jobs", json=BODY)
 
-    monkeypatch.setattr(pool.master, "hear", hear)
-    with ThreadPoolExecutor(MOST_OF_ONE + 1) as threads:
-        given = [threads.submit(post) for _ in range(MOST_OF_ONE)]
-        try:
-            assert all(heard.acquire(timeout=60) for _ in given)
-            refused = threads.submit(post).result(30)
-            monkeypatch.setattr(Values, "viewer", lambda _: Caller("jan", Role.USER, user_name="jan"))
-            given.append(threads.submit(post))
-            assert heard.acquire(timeout=60), "another user's is given"
-        finally:
-            answers.set()
-        assert [one.result(60).status_code for one in given] == [201] * len(given)
+    refused, others = ask_once_too_often(post, pool, {"job_id": LINE["job_id"], "notes": []}, MOST_OF_ONE, monkeypatch)
 
+    assert others == [201] * (MOST_OF_ONE + 1)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
     assert refused.get_json()["error"]["message"] == (
         "2 jobs of maria are being given to pools already, and one user gets no more at once: "
