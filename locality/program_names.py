@@ -1,7 +1,7 @@
 """The names of what nodes run: ENGINE.MODEL, and the names that stood for the same before.
 
 The speeds of a program are kept as `images_per_second:ENGINE.MODEL:BATCH`, those of training as
-`samples_per_second:SCRIPT`.
+`samples_per_second:SCRIPT`, and how long its workers need to begin as `start_seconds:ENGINE.MODEL`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ FORMER = {
 """Former name -> name: engines carried their network in their name once."""
 _SPEEDS = "images_per_second"
 _TRAINING_SPEEDS = "samples_per_second"
+_STARTS = "start_seconds"
 _LONGEST_SCRIPT = 128 - len(f"{_TRAINING_SPEEDS}:")
 """Characters: a data name has 128."""
 
@@ -36,6 +37,15 @@ def speed_name(program: str, batch: int) -> str:
     'images_per_second:mxnet.alexnet:16'
     """
     return f"{_SPEEDS}:{FORMER.get(program, program)}:{batch}"
+
+
+def start_name(program: str) -> str:
+    """The data name under which it is kept how long workers need until they have loaded a program.
+
+    >>> start_name("mxnet_alexnet")
+    'start_seconds:mxnet.alexnet'
+    """
+    return f"{_STARTS}:{FORMER.get(program, program)}"
 
 
 def training_speed_name(script: str) -> str:

@@ -21,6 +21,7 @@ from jobs.application.exits import Exit
 from jobs.application.job_spec import JobSpec
 from jobs.application.journal import Record
 from jobs.division.gpu_nodes import GPU, find_lacking
+from jobs.division.start_history import recorded_starts
 from jobs.reports.report import Failure
 
 
@@ -80,12 +81,15 @@ class Knowledge:
         lacking = find_lacking(self.client, self._gpus, counted)
         return [node for node in running if node not in unfit and node not in lacking]
 
-    def start_seconds(self, parts: Mapping[str, str], nodes: Sequence[str]) -> dict[str, float]:
-        """Of the nodes that lack some of these parts of an environment, the seconds until they can begin.
+    def start_seconds(self, parts: Mapping[str, str], nodes: Sequence[str], program: str) -> dict[str, float]:
+        """The seconds until nodes can begin that cannot at once: they fetch what they lack of these parts of an
+        environment, and load the program.
 
         InfoError or JobError where that cannot be known.
         """
-        return find_ready_seconds(self.client, self.filesystem, parts, nodes)
+        fetching = find_ready_seconds(self.client, self.filesystem, parts, nodes)
+        loading = recorded_starts(self.client, program, nodes)
+        return {node: fetching.get(node, 0.0) + loading.get(node, 0.0) for node in sorted({*fetching, *loading})}
 
     def racks(self) -> dict[str, str]:
         """By node, its rack as HDFS has it."""

@@ -30,7 +30,7 @@ def last_speeds(client: InfoClient, program: str, batch: int) -> dict[str, Datum
 
 
 def read(client: InfoClient, data_name: str) -> dict[str, Datum]:
-    """The same for any data name of speeds."""
+    """The same for any data name that jobs write back."""
     found: dict[str, Datum] = {}
     for name in reversed(spellings(data_name)):
         try:
@@ -61,11 +61,13 @@ def prepare(client: InfoClient, program: str, batch: int, unit: str = FORMER_UNI
     name = speed_name(program, batch)
     program = name.split(":")[1]
     at_once = "pictures per inference" if unit == FORMER_UNIT else f"{unit} at a time"  # the first is in the catalog
-    register(client, name, unit, f"Speed at which the node ran its last {program} job with {batch} {at_once}")
+    register(
+        client, name, f"{unit}/second", f"Speed at which the node ran its last {program} job with {batch} {at_once}"
+    )
 
 
 def register(client: InfoClient, data_name: str, unit: str, help_text: str) -> None:
-    """The same for any data name of speeds."""
+    """The same for any data name that jobs write back."""
     try:
         client.producer(data_name)
     except NotFound:
@@ -77,7 +79,7 @@ def register(client: InfoClient, data_name: str, unit: str, help_text: str) -> N
                 ttl=REMEMBERED_SECONDS,
                 kind=Kind.PROGRAM,
                 keep=REMEMBERED_SECONDS,
-                unit=f"{unit}/second",
+                unit=unit,
                 help=help_text,
             )
         )

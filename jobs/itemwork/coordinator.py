@@ -35,7 +35,7 @@ from jobs.application.coordinator import (
 from jobs.application.journal import read
 from jobs.application.master import say
 from jobs.aside import Aside
-from jobs.division import speed_history
+from jobs.division import speed_history, start_history
 from jobs.division.decision import CapabilityReadings, Decision
 from jobs.itemwork.calls import CALLS, LARGEST
 from jobs.itemwork.dealer import Dealer, remaining
@@ -292,6 +292,7 @@ class ItemCoordinator(Coordinator):
         program = self._settings.program
         try:
             speed_history.record(self._attempt.client, program.name, program.batch, speeds)
+            start_history.record(self._attempt.client, program.name, self._phases.start_seconds())
         except InfoError as error:
             lost = f"The speeds of this run could not be kept as history: {error}"
             return replace(report, note=f"{report.note} {lost}".strip())

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 from jobs.application.calls import Caller, Refused, Request, decode_body
 from jobs.own_age import own_age
-from jobs.reports.phases import CONTAINER, LIBRARIES, MASTER, NETWORK, QUEUE
-from jobs.reports.report import Phase
+from jobs.reports.phases import LIBRARIES, MASTER, QUEUE
+from jobs.reports.report import CONTAINER, NETWORK, Phase
 
 SUBMITTED = "APP_SUBMIT_TIME_ENV"
 """Where YARN tells an application master when its job was submitted, in milliseconds of Unix time."""
@@ -38,7 +38,7 @@ class Phases:
         self._asked = clock()
         self._found: list[Phase] = []
         self._started: set[str] = set()
-        self._begun: set[str] = set()
+        self._begun: dict[str, float] = {}
 
     def note_asked(self, is_first: bool) -> None:
         """The application master asks for containers now; `is_first` of those that the job has had."""
@@ -63,11 +63,15 @@ class Phases:
         times = told.age, told.libraries, told.network
         if not all(math.isfinite(one) and one >= 0 for one in times) or told.libraries + told.network > told.age:
             raise Refused(f"a worker cannot be ready after {told.age} s with {told.libraries} s and {told.network} s")
-        self._begun.add(told.node_name)
+        self._begun[told.node_name] = told.age
         begin = self._clock() - told.age
         loading = begin + told.libraries
         self._found.append(Phase(LIBRARIES, begin, loading, told.node_name))
         self._found.append(Phase(NETWORK, loading, loading + told.network, told.node_name))
+
+    def start_seconds(self) -> dict[str, float]:
+        """How long the process of each node's first worker had run when it was ready, in seconds by node."""
+        return dict(self._begun)
 
     @contextmanager
     def lasting(self, name: str) -> Iterator[None]:

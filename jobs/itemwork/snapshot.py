@@ -73,7 +73,7 @@ def know(
         known = _from_service(knowledge.client, blocks, racks, settings, decides)
     except (InfoError, JobError) as error:
         return _all_alike(blocks, racks, settings, _alike(settings, decides.nodes, error))
-    return replace(known, start_seconds=_start_seconds(knowledge, settings.parts, list(decides.nodes)))
+    return replace(known, start_seconds=_start_seconds(knowledge, settings, list(decides.nodes)))
 
 
 def know_later(
@@ -90,10 +90,10 @@ def know_later(
     return {node: found.nodes[node].value for node in nodes}
 
 
-def _start_seconds(knowledge: Knowledge, parts: Mapping[str, str], nodes: Sequence[str]) -> Mapping[str, float]:
+def _start_seconds(knowledge: Knowledge, settings: ItemSettings, nodes: Sequence[str]) -> Mapping[str, float]:
     """What cannot be known costs the plan some knowledge, never the job."""
     try:
-        return knowledge.start_seconds(parts, nodes)
+        return knowledge.start_seconds(settings.parts, nodes, settings.program.name)
     except (HadoopError, InfoError, JobError) as error:
         _say(f"planned as if all nodes could begin at once: {error}")
         return {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.reports.report import JobReport, LeaseReport, Phase
+from jobs.reports.report import CONTAINER, NETWORK, JobReport, LeaseReport, Phase
 
-QUEUE, MASTER, PLAN, CONTAINER = "queue", "master", "plan", "container"
-LIBRARIES, NETWORK, STORE = "libraries", "network", "store"
+QUEUE, MASTER, PLAN = "queue", "master", "plan"
+LIBRARIES, STORE = "libraries", "store"
 WORDS = {
     QUEUE: "waits for its application master",
     MASTER: "the application master starts",

@@ -15,6 +15,8 @@ from jobs.reports.texts import FORMER_UNIT
 from locality.bounds import makespan_lower_bound
 
 ACCEPTED = "accepted"
+CONTAINER, NETWORK = "container", "network"
+"""Phases of a node: until its container was started, and until its worker had loaded the network."""
 SEEDED = "Seeded weights, not trained ones: speeds and counts are real, the classes mean nothing."
 
 
@@ -205,6 +207,44 @@ class JobReport:
         return self.makespan_seconds / bound if bound else None
 
     @property
+    @describe_property(
+        "from the first container's start to the last result; 0 where it is not told", unit="seconds", example=24.0
+    )
+    def whole_seconds(self) -> float:
+        """Seconds from the first container's start to the last result, what workers need to begin included; 0 where
+        the report does not tell of phases.
+        """
+        ends = [lease.end for lease in self.leases if lease.is_accepted]
+        return max(ends) - min(self._started().values()) if ends and self._started() else 0.0
+
+    @property
+    @describe_property(
+        "of a perfect division that counts when each node could begin, from the first container on; 0 when unknown",
+        unit="seconds",
+        example=23.0,
+    )
+    def whole_bound_seconds(self) -> float:
+        """The T with sum(speed_i * max(0, T - ready_i)) = items; 0 where that is not known of each node that did any.
+
+        ready_i is when the network of node i was loaded, in seconds since the first container was started.
+        """
+        speeds = {node.node_name: node.items_per_second or node.known_items_per_second for node in self.nodes}
+        ready = {one.node_name: one.end for one in self.phases if one.name == NETWORK}
+        known = {node: speed for node, speed in speeds.items() if node in ready}
+        is_lacking = any(node.items and node.node_name not in ready for node in self.nodes)
+        if is_lacking or not (self.whole_seconds and any(known.values())):
+            return 0.0
+        first = min(self._started().values())
+        return makespan_lower_bound(self.items, known, {node: max(0.0, ready[node] - first) for node in known})
+
+    @property
+    @describe_property("whole seconds over their bound, 1 is perfect; null when there is none", example=1.04)
+    def whole_over_bound(self) -> float | None:
+        """1 is perfect; None when there is no bound."""
+        bound = self.whole_bound_seconds
+        return self.whole_seconds / bound if bound else None
+
+    @property
     @describe_property("share of the items read from the node's own disk, 0 to 1", example=1.0)
     def locality_ratio(self) -> float:
         """Share of the items read from the node's own disk, 0 to 1; 1 when none was read."""
@@ -215,6 +255,10 @@ class JobReport:
     def stolen_items(self) -> int:
         """Items that were done by another node than the plan said."""
         return sum(lease.items for lease in self.leases if lease.is_accepted and lease.is_stolen)
+
+    def _started(self) -> dict[str, float]:
+        """When the first container of each node was started."""
+        return {one.node_name: one.end for one in self.phases if one.name == CONTAINER}
 
     def to_json(self) -> dict[str, Any]:
         """The object of report.json."""

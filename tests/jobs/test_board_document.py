@@ -49,7 +49,11 @@ def report(hadoop: Hadoop) -> None:
     made = replace(
         make_report(),
         failures=(Failure("alpha", WORKER, "lost node", 1.0),),
-        phases=(Phase("container", 0.5, 2.0, "alpha"),),
+        phases=(
+            Phase("container", -1.0, -0.5, "alpha"),
+            Phase("network", -0.5, 0.0, "alpha"),
+            Phase("network", -0.5, 0.0, "beta"),
+        ),
         inputs=(InputValue("weight", "alpha", "1", 1.0),),
     )
     hadoop.stored["/out/a/report.json"] = json.dumps(made.to_json()).encode()

@@ -10,8 +10,8 @@ from infosvc.shipping.bundle import catalog
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import NotFound
 from infosvc.wire.records import Kind, Producer, Role
-from jobs.division import speed_history
-from locality.program_names import speed_name
+from jobs.division import speed_history, start_history
+from locality.program_names import speed_name, start_name
 
 
 def test_speeds_are_known_per_program_and_batch(client: InfoClient) -> None:
@@ -73,6 +73,31 @@ def test_to_prepare_again_changes_nothing(client: InfoClient) -> None:
 def test_without_being_prepared_nothing_is_recorded(client: InfoClient) -> None:
     with pytest.raises(NotFound, match="engine:32"):
         speed_history.record(client, "engine", 32, {"a": 1})
+
+
+def test_how_long_a_program_takes_to_load_is_known_of_each_node_by_those_that_have_loaded_it(
+    client: InfoClient,
+) -> None:
+    nodes = ["a", "b", "c", "d"]
+    assert start_history.recorded_starts(client, "engine", nodes) == {}
+    start_history.record(client, "engine", {"a": 1.0})  # nothing was prepared
+    start_history.prepare(client, "engine")
+    assert start_history.recorded_starts(client, "engine", nodes) == {}
+
+    start_history.record(client, "engine", {"a": 1.0, "b": 2.0, "c": 9.0, "gone": 60.0})
+
+    assert start_history.recorded_starts(client, "engine", nodes) == {"a": 1.0, "b": 2.0, "c": 9.0, "d": 2.0}
+    assert client.producer(start_name("engine")).unit == "second"
+
+
+def test_who_may_not_register_a_name_submits_without_it(client: InfoClient) -> None:
+    _, text = client.create_token("reader", Role.READER)
+
+    with InfoClient(client.url, text) as reader:
+        start_history.prepare(reader, "engine")
+
+    with pytest.raises(NotFound):
+        client.producer(start_name("engine"))
 
 
 def test_what_a_job_registers_is_what_ships_for_alexnet(client: InfoClient) -> None:

@@ -14,8 +14,8 @@ from jobs.application.calls import Refused, Request
 from jobs.itemwork.phases import SUBMITTED, Phases
 from jobs.own_age import own_age
 from jobs.reports.pages import html, remarks
-from jobs.reports.phases import CONTAINER, LIBRARIES, MASTER, NETWORK, PLAN, QUEUE, STORE, tell_phases
-from jobs.reports.report import ACCEPTED, JobReport, LeaseReport, Phase
+from jobs.reports.phases import LIBRARIES, MASTER, PLAN, QUEUE, STORE, tell_phases
+from jobs.reports.report import ACCEPTED, CONTAINER, NETWORK, JobReport, LeaseReport, NodeReport, Phase
 
 SAMPLE: dict[str, Any] = json.loads(
     (Path(__file__).parent.parent / "fixtures/report_sample.json").read_text(encoding="utf-8")
@@ -117,6 +117,24 @@ def test_a_sentence_tells_of_the_node_with_the_first_row() -> None:
     assert "waits for its container" in html(REPORT)
     assert REPORT.to_json()["phases"][0].keys() == {"name", "begin", "end", "node_name"}
     assert JobReport.from_json(json.loads(json.dumps(REPORT.to_json()))) == REPORT
+
+
+def test_the_bound_from_the_first_container_on_counts_when_each_node_could_begin() -> None:
+    nodes = (NodeReport("n1", 1.0, 8, 30, 30, 3.0, 10.0), NodeReport("n2", 1.0, 8, 10, 10, 2.0, 5.0))
+    late = replace(REPORT, items=40, nodes=nodes, phases=(*REPORT.phases, Phase(NETWORK, 4.5, 5.5, "n2")))
+
+    # The first container was started at 1.5. n1 could begin 1.5 s later, n2 4 s later; 10 (T - 1.5) + 5 (T - 4) = 40.
+    assert late.whole_seconds == pytest.approx(6.0 - 1.5)
+    assert late.whole_bound_seconds == pytest.approx((40 + 15 + 20) / 15)
+    assert late.whole_over_bound == pytest.approx(4.5 / 5.0)
+    assert "from the first container on" in html(late)
+
+
+def test_without_knowing_when_a_node_could_begin_there_is_no_such_bound() -> None:
+    nodes = (NodeReport("n1", 1.0, 8, 30, 30, 3.0, 10.0), NodeReport("n2", 1.0, 8, 10, 10, 2.0, 5.0))
+
+    assert replace(REPORT, items=40, nodes=nodes).whole_over_bound is None
+    assert JobReport.from_json(SAMPLE).whole_over_bound is None
 
 
 def test_a_report_from_before_there_were_phases_says_nothing_of_them() -> None:

@@ -29,7 +29,7 @@ JOB_KEYS = {
     *("makespan_seconds", "lower_bound_seconds", "makespan_over_bound", "bytes_read", "bytes_moved"),
     *("bytes_moved_optimal", "locality_ratio", "nodes", "inputs", "weights", "state", "wall_seconds", "note"),
     *("bytes_moved_planned", "first_result_seconds", "attempts", "leases", "failures", "phases"),
-    *("master_memory_mb", "master_peak_mb"),
+    *("master_memory_mb", "master_peak_mb", "whole_seconds", "whole_bound_seconds", "whole_over_bound"),
 }
 LEASE_KEYS = {"node_name", "begin", "end", "images", "local_images", "outcome", "origin"}
 FAILURE_KEYS = {"node_name", "container_id", "kind", "seconds", "said", "counts"}

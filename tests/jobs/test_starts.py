@@ -16,7 +16,7 @@ from infosvc.wire.client import InfoClient
 from infosvc.wire.fields import answer_of
 from infosvc.wire.records import Kind, Producer
 from jobs.application.coordinator import Knowledge
-from jobs.division import speed_history
+from jobs.division import speed_history, start_history
 from jobs.division.decision import Decision
 from jobs.division.explanation import explanation, heading
 from jobs.division.replay import attempts, comparison, values_of
@@ -25,6 +25,7 @@ from jobs.errors import JobError
 from jobs.itemwork.deciding import decide as decide_job
 from jobs.itemwork.messages import Item
 from jobs.itemwork.snapshot import Snapshot, know
+from jobs.kinds.pool.lives import ReadyNodes
 from locality.cost import AccessCost
 from locality.types import Block, Part
 from tests.jobs.decisions import WEIGHTS, decide
@@ -98,6 +99,32 @@ def test_nodes_that_do_not_tell_what_they_keep_count_as_without(client: InfoClie
     tell(client, {"alpha": {SHA256[:16]: SIZE}})
 
     assert known_by(client).start_seconds == pytest.approx({"beta": 10.0, "gamma": 10.0})
+
+
+def test_what_loading_took_is_counted_beside_what_has_to_be_fetched(client: InfoClient) -> None:
+    tell(client, {"alpha": {SHA256[:16]: SIZE}, "beta": {SHA256[:16]: SIZE}, "gamma": {}})
+    program = IN_ENVIRONMENT.program.name
+    start_history.prepare(client, program)
+    start_history.record(client, program, {"alpha": 4.0, "beta": 2.0, "elsewhere": 60.0})
+
+    decision = decide_job("application_1_0001", IN_ENVIRONMENT, known_by(client), "images")
+
+    # Nothing is known of gamma's loading, so it counts as the median; 2, 4 and 10 images per second from then on.
+    assert decision.start_seconds == pytest.approx({"alpha": 4.0, "beta": 2.0, "gamma": 13.0})
+    end = (800 + 2 * 4 + 4 * 2 + 10 * 13) / 16
+    assert decision.plan.loads() == pytest.approx(
+        {"alpha": 2 * (end - 4), "beta": 4 * (end - 2), "gamma": 10 * (end - 13)}, abs=1.0
+    )
+
+
+def test_a_pool_s_workers_have_loaded_it(client: InfoClient) -> None:
+    tell(client, {"alpha": {}})
+    start_history.prepare(client, SETTINGS.program.name)
+    start_history.record(client, SETTINGS.program.name, {"alpha": 4.0})
+    ready: Any = ReadyNodes(Cluster(cast("Any", Files()), client), cast("Any", None))
+
+    assert known_by(client).start_seconds["alpha"] == 14.0
+    assert ready.start_seconds({}, ["alpha"], SETTINGS.program.name) == {}
 
 
 def test_without_an_environment_nothing_is_asked(client: InfoClient, monkeypatch: pytest.MonkeyPatch) -> None:

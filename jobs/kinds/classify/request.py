@@ -13,7 +13,7 @@ from jobs.application.environments.laid import Laid, find
 from jobs.application.job_spec import JobOptions
 from jobs.application.package import check_python
 from jobs.application.submit import InfoAccess, MasterNeeds, Order, Submitter, master_memory_mb
-from jobs.division import decision_store, speed_history
+from jobs.division import decision_store, speed_history, start_history
 from jobs.division.readings import Program
 from jobs.engines import check_engine
 from jobs.engines.network import Network, choose
@@ -114,6 +114,7 @@ def order(submitter: Submitter, request: Request) -> Order:
 
     def prepare(client: InfoClient) -> None:
         speed_history.prepare(client, network.program, settings.batch, UNIT)
+        start_history.prepare(client, network.program)
 
     return Order(
         kind=KIND,

@@ -41,7 +41,7 @@ class ReadyNodes(Knowledge):
         """Those of the workers, sorted."""
         return self._workers.ready()
 
-    def start_seconds(self, parts: object, nodes: object) -> dict[str, float]:  # noqa: ARG002 all have begun
+    def start_seconds(self, parts: object, nodes: object, program: object) -> dict[str, float]:  # noqa: ARG002 all have
         """None begins later."""
         return {}
 

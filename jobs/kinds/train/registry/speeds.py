@@ -48,7 +48,9 @@ def learned(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 def register(client: InfoClient, speeds_name: str) -> None:
     """Register the name of the speeds, unless it is known; InfoError when the token does not allow that."""
     script = speeds_name.partition(":")[2]
-    speed_history.register(client, speeds_name, UNIT, f"Speed at which the node computed when {script} last trained")
+    speed_history.register(
+        client, speeds_name, f"{UNIT}/second", f"Speed at which the node computed when {script} last trained"
+    )
 
 
 def _measures(client: InfoClient, data_name: str, nodes: Collection[str]) -> dict[str, float]:
