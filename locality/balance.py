@@ -88,7 +88,7 @@ def earliest_end(items: int, capability: Mapping[str, float], starts: Mapping[st
         begins = Fraction(start)
         if speed and items + given_up <= begins * speed:
             break
-        faster = sum(Fraction(value) for _, value in together)
+        faster = _sum_exactly([value for _, value in together])
         speed += faster
         given_up += faster * begins
     return (items + given_up) / speed
@@ -138,18 +138,60 @@ def quickest_shares(
     equal ones to the first node by name. Largest remainders, as in `whole_targets`, may give a slow node one more
     item than it has time for. A capability of 0 gets nothing.
     """
-    counts = {node: math.floor(share) for node, share in fair_shares(items, capability, starts).items()}
+    seconds = seconds_until(earliest_end(items, capability, starts), capability, starts)
+    counts = {node: floor_product(value, seconds[node]) for node, value in capability.items()}
 
-    def finish_next(node: str) -> tuple[tuple[float, Fraction], str]:
-        return sort_key(ends(counts[node] + 1, capability[node], starts.get(node, 0))), node
+    def finish_next(node: str) -> End:
+        return End(node, counts[node] + 1, capability[node], starts.get(node, 0))
 
     finished = [finish_next(node) for node, value in capability.items() if value]
     heapq.heapify(finished)
     for _ in range(items - sum(counts.values())):
-        _, node = finished[0]
+        node = finished[0].node
         counts[node] += 1
         heapq.heapreplace(finished, finish_next(node))
     return counts
+
+
+class End:
+    """When a node with a capability above 0 that begins at `start` has done so many items; sorts by that, then by node.
+
+    It is a ratio of whole numbers that is not reduced: a plan compares thousands of them, and reduces few.
+    """
+
+    __slots__ = ("above", "below", "node")
+
+    def __init__(self, node: str, items: int, capability: float, start: float) -> None:
+        above, below = capability.as_integer_ratio()
+        begins, parts = start.as_integer_ratio()
+        self.above = begins * above + items * below * parts
+        self.below = parts * above
+        self.node = node
+
+    def __lt__(self, other: End) -> bool:
+        mine, others = self.above * other.below, other.above * self.below
+        return mine < others or (mine == others and self.node < other.node)
+
+    @property
+    def seconds(self) -> Fraction:
+        """The moment itself."""
+        return Fraction(self.above, self.below)
+
+
+def floor_product(value: float, seconds: Fraction) -> int:
+    """Both multiplied exactly, and rounded down.
+
+    >>> floor_product(0.5, Fraction(7))
+    3
+    """
+    above, below = value.as_integer_ratio()
+    return above * seconds.numerator // (below * seconds.denominator)
+
+
+def _sum_exactly(values: Sequence[float]) -> Fraction:
+    ratios = [value.as_integer_ratio() for value in values]
+    below = math.lcm(*(one for _, one in ratios))
+    return Fraction(sum(above * (below // one) for above, one in ratios), below)
 
 
 def ends(items: int, capability: float, start: float | Fraction = 0.0) -> Fraction:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from locality.balance import (
+    End,
     check_capability,
     earliest_end,
-    ends,
+    floor_product,
     nearest_float,
     quickest_shares,
     seconds_until,
-    sort_key,
 )
 from locality.local_reads import Holdings, most_local
 from locality.types import NO_STARTS, Block, Plan, PlanError
@@ -52,9 +52,15 @@ def moved_load(plan: Plan) -> Moved:
 
 
 def rooms(
-    items: int, capability: Mapping[str, float], epsilon: float, starts: Mapping[str, float] = NO_STARTS
+    items: int,
+    capability: Mapping[str, float],
+    epsilon: float,
+    starts: Mapping[str, float] = NO_STARTS,
+    shares: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
     """How many of `items` items each node may get if all are to end within 1 + `epsilon` of the lower bound.
+
+    `shares` are those of `quickest_shares`, for whoever knows them.
 
     room_i = floor(C_i * max(0, T - s_i)) with T = max(T_0 + epsilon * (T_0 - s), T*), where T_0 is the earliest end, s
     when the first node begins, and T* the shortest makespan of whole items, so that there is room for all. If all begin
@@ -69,11 +75,13 @@ def rooms(
     earliest = earliest_end(items, capability, starts)
     able = [node for node, value in capability.items() if value]
     late = Fraction(epsilon) * max(Fraction(0), earliest - Fraction(min(starts.get(node, 0) for node in able)))
-    shares = quickest_shares(items, capability, starts)
-    last = (ends(share, capability[node], starts.get(node, 0)) for node, share in shares.items() if share)
-    latest = max(earliest + late, max(last, key=sort_key, default=Fraction(0)))
+    shares = quickest_shares(items, capability, starts) if shares is None else shares
+    last = max(
+        (End(node, one, capability[node], starts.get(node, 0)) for node, one in shares.items() if one), default=None
+    )
+    latest = max(earliest + late, last.seconds) if last else earliest + late
     seconds = seconds_until(latest, able, starts)
-    most = {node: math.floor(Fraction(capability[node]) * seconds[node]) for node in able}
+    most = {node: floor_product(capability[node], seconds[node]) for node in able}
     return {node: min(items, most.get(node, 0)) for node in capability}
 
 

@@ -193,7 +193,7 @@ class _Parts:
         is_open[::2] &= _sums(of_block, holdings.items - items, len(is_open))[::2] > 0
         is_open[1::2] = _has_different(of_block[inside], holdings.item_bytes[inside], len(is_open))[1::2]
         kept = np.flatnonzero(is_open[of_block[self.block]] & (of_block[self.block] == of_node[self.node]))
-        numbers = np.unique(of_node[self.node[kept]])
+        numbers = np.flatnonzero(np.bincount(of_node[self.node[kept]], minlength=len(is_open)))
         renamed = np.full(len(is_open), len(numbers))
         renamed[numbers] = np.arange(len(numbers))
         return _Parts(

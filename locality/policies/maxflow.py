@@ -26,8 +26,8 @@ def plan(blocks: Sequence[Block], capability: Mapping[str, float], terms: Terms 
     check_blocks(blocks)
     check_capability(capability)
     items = sum(map(attrgetter("items"), blocks))
-    room = rooms(items, capability, terms.epsilon, terms.starts)
     shares = quickest_shares(items, capability, terms.starts)
+    room = rooms(items, capability, terms.epsilon, terms.starts, shares)
     holdings = Holdings.of(blocks, (node for node, value in capability.items() if value > 0))
     local = most_local(holdings, holdings.of_each_node(room))
     if not local.fewest_bytes_moved and len(holdings.block) <= SOON_DONE_PAIRS:
