@@ -9,7 +9,7 @@ import resource
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ from jobs.application.coordinator import (
     Seat,
     Then,
 )
-from jobs.application.journal import read
+from jobs.application.journal import Record, read
 from jobs.application.master import say
 from jobs.aside import Aside
 from jobs.division import speed_history, start_history
@@ -45,7 +45,7 @@ from jobs.itemwork.phases import Phases
 from jobs.itemwork.results.output import Output, report_url
 from jobs.itemwork.rows import node_rows
 from jobs.itemwork.settings import ItemSettings
-from jobs.itemwork.snapshot import judge_nodes, know, know_later, note
+from jobs.itemwork.snapshot import judge_nodes, know, know_later, note, readings_of_record
 from jobs.itemwork.source import ItemSource
 from jobs.itemwork.summary import Course, summarise
 from jobs.itemwork.undealt import Undealt
@@ -55,6 +55,8 @@ from locality.leases import Leases
 
 SILENCES = 6
 """A worker that is silent for so many times the length of a lease is ended and asked for again."""
+JUDGED = "judged"
+"""Record of the journal: what the nodes can do, before any of them is asked for a container."""
 SHARED = "shared"
 """Record of the journal: the job's workers also did other jobs."""
 SHARED_NOTE = "Its workers also did other jobs at the same time, so its speeds were not kept as history."
@@ -81,7 +83,7 @@ class ItemCoordinator(Coordinator):
         self._work: Dealer | Undealt = Undealt(attempt.clock)
         self._deciding: Future[Decision] | None = None
         self._values: Mapping[str, float] = {}
-        self._phases = Phases(attempt.clock)
+        self._phases = Phases(attempt.clock, is_first=attempt.number == 1)
         self._is_shared = any(record.kind == SHARED for record in attempt.earlier)
 
     @property
@@ -106,7 +108,7 @@ class ItemCoordinator(Coordinator):
         if self.is_stored():
             return ()
         launch, nodes = self.launches(), self._begin(knowledge)
-        self._phases.note_asked(is_first=self._attempt.number == 1)
+        self._phases.note_asked()
         return (Role("worker", nodes, launch, SILENCES * self._settings.lease_seconds),)
 
     def is_stored(self) -> bool:
@@ -162,7 +164,7 @@ class ItemCoordinator(Coordinator):
         self._is_shared = True
 
     def hear(self, call: str, request: Request) -> Mapping[str, Any] | None:
-        """Answer a worker; NotYet while it is being decided which node does what."""
+        """Answer a worker; while it is being decided which node does what, it waits."""
         work = self._work
         if call == "/heartbeat":
             self._phases.hear(request)
@@ -220,10 +222,19 @@ class ItemCoordinator(Coordinator):
         if decision := self._output.decision():
             self._deal(decision)
             return self._able()
-        decides = judge_nodes(knowledge, self._settings)
+        decides = self._judge(knowledge)
         self._values = decides.numbers()
         self._deciding = Aside().do(lambda: self._decide(knowledge, decides))
         return self._able()
+
+    def _judge(self, knowledge: Knowledge) -> CapabilityReadings:
+        """What the nodes can do, as an earlier attempt has found it: its containers have their seats by that."""
+        for record in self._attempt.earlier:
+            if record.kind == JUDGED:
+                return readings_of_record(record.body)
+        decides = judge_nodes(knowledge, self._settings)
+        self._attempt.journal.append(Record(JUDGED, asdict(decides)))
+        return decides
 
     def _able(self) -> list[str]:
         return [node for node, value in sorted(self._values.items()) if value > 0]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jobs.application.calls import Caller, Refused, Request, decode_body
+from jobs.application.calls import Caller, Request, decode_body
 from jobs.own_age import own_age
 from jobs.reports.phases import LIBRARIES, MASTER, QUEUE
 from jobs.reports.report import CONTAINER, NETWORK, Phase
@@ -26,43 +26,49 @@ class Begun(Caller):
     libraries: float = 0.0
     network: float = 0.0
 
+    @property
+    def is_sensible(self) -> bool:
+        """Whether it tells of times, and of such as can be."""
+        times = self.age, self.libraries, self.network
+        return self.age > 0 and all(0 <= one < math.inf for one in times) and self.libraries + self.network <= self.age
+
 
 class Phases:
-    """Notes the phases of one attempt at a job. `clock` tells seconds since the job's work began. For several threads.
+    """Notes the phases of a job. `clock` tells seconds since its work began. For several threads.
 
-    Of a node it notes what its first container waits for.
+    Of a node it notes what its first container and its first worker that was ready waited for, and nothing where a
+    pool's workers were there before. A job of which this is not the first attempt tells nothing: what the ones before
+    have waited for is not known.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], is_first: bool = True) -> None:
         self._clock = clock
-        self._asked = clock()
+        self._is_first = is_first
+        self._asked: float | None = None
         self._found: list[Phase] = []
         self._started: set[str] = set()
         self._begun: dict[str, float] = {}
 
-    def note_asked(self, is_first: bool) -> None:
-        """The application master asks for containers now; `is_first` of those that the job has had."""
-        self._asked, age = self._clock(), own_age()
-        launched = self._asked - age
-        if is_first and (submitted := os.environ.get(SUBMITTED, "")).isdecimal():
+    def note_asked(self) -> None:
+        """The application master asks for containers now."""
+        now, age = self._clock(), own_age()
+        self._asked, launched = now, now - age
+        if (submitted := os.environ.get(SUBMITTED, "")).isdecimal():
             waited = max(0.0, time.time() - age - int(submitted) / 1000)
             self._found.append(Phase(QUEUE, launched - waited, launched))
-        self._found.append(Phase(MASTER, launched, self._asked))
+        self._found.append(Phase(MASTER, launched, now))
 
     def note_started(self, node: str) -> None:
         """A container of a node has been started."""
-        if node not in self._started:
+        if self._asked is not None and node not in self._started:
             self._started.add(node)
             self._found.append(Phase(CONTAINER, self._asked, self._clock(), node))
 
     def hear(self, request: Request) -> None:
-        """Note of a heartbeat that a worker is ready, if it says so; Refused when it tells no sensible times."""
+        """Note of a heartbeat that a worker is ready, if it says so and its times can be."""
         told = decode_body(request.body, Begun)
-        if not told.age or told.node_name not in self._started or told.node_name in self._begun:
+        if told.node_name not in self._started or told.node_name in self._begun or not told.is_sensible:
             return
-        times = told.age, told.libraries, told.network
-        if not all(math.isfinite(one) and one >= 0 for one in times) or told.libraries + told.network > told.age:
-            raise Refused(f"a worker cannot be ready after {told.age} s with {told.libraries} s and {told.network} s")
         self._begun[told.node_name] = told.age
         begin = self._clock() - told.age
         loading = begin + told.libraries
@@ -82,4 +88,6 @@ class Phases:
 
     def found(self) -> tuple[Phase, ...]:
         """All of them until now."""
+        if not self._is_first:
+            return ()
         return tuple(sorted(self._found, key=lambda one: (one.begin, one.end)))

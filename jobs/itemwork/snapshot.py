@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
 
 from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
@@ -58,6 +61,11 @@ def judge_nodes(knowledge: Knowledge, settings: ItemSettings) -> CapabilityReadi
         return _alike(settings, nodes, error)
 
 
+def readings_of_record(body: Mapping[str, Any]) -> CapabilityReadings:
+    """The readings of which `body` is what `asdict` has made."""
+    return msgspec.convert(body, CapabilityReadings)
+
+
 def know(
     knowledge: Knowledge, source: ItemSource, settings: ItemSettings, decides: CapabilityReadings | None = None
 ) -> Snapshot:
@@ -72,7 +80,8 @@ def know(
     try:
         known = _from_service(knowledge.client, blocks, racks, settings, decides)
     except (InfoError, JobError) as error:
-        return _all_alike(blocks, racks, settings, _alike(settings, decides.nodes, error))
+        able = [node for node, value in decides.numbers().items() if value > 0]  # others have no container
+        return _all_alike(blocks, racks, settings, _alike(settings, able, error))
     return replace(known, start_seconds=_start_seconds(knowledge, settings, list(decides.nodes)))
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from typing import Any
 
 from jobs.application.calls import Caller, NotYet, Request, decode_body
 from jobs.itemwork.dealer import Dealer
 
-ASKING = ("/take", "/heartbeat")
-"""The calls of a worker that has nothing to do."""
+SHORTEST_WAIT = 0.1
+ASKED_EACH_SECOND = 200
+"""So many calls of all workers together, at most, as they wait."""
 
 
 class Undealt:
-    """Containers may start and end; their workers are told to ask again. Safe for several threads.
+    """Containers may start and end; their workers are told to wait. Safe for several threads.
 
     `clock` tells seconds since the job's work began, in whichever attempt.
     """
@@ -23,6 +24,7 @@ class Undealt:
         self._clock = clock
         self._containers: dict[str, tuple[str, float]] = {}
         self._heard: dict[str, float] = {}
+        """By container."""
 
     def add_container(self, node: str, container: str, capability: float) -> None:
         """A container was started on a node: it is its current one."""
@@ -30,7 +32,7 @@ class Undealt:
 
     def end_container(self, node: str, container: str, blame: bool, reason: str) -> dict[str, str]:  # noqa: ARG002
         """A container is gone; it had no items."""
-        if self._containers.get(node, ("", 0.0))[0] == container:
+        if self._current(node) == container:
             del self._containers[node]
         return {}
 
@@ -46,22 +48,26 @@ class Undealt:
         return []
 
     def last_heard(self, node: str) -> float:
-        """The second at which a worker of the node last asked, -inf before it did."""
-        return self._heard.get(node, -math.inf)
+        """The second at which the current worker of the node last asked, -inf before it did."""
+        return self._heard.get(self._current(node), -math.inf)
 
     def expire(self) -> None:
         """Nobody holds anything."""
 
-    def hear(self, call: str, request: Request) -> NoReturn:
-        """Note who asks; NotYet."""
-        if call in ASKING:
-            self._heard[decode_body(request.body, Caller).node_name] = self._clock()
-        raise NotYet("it is being decided which node does what: try again")
+    def hear(self, call: str, request: Request) -> Mapping[str, Any]:
+        """Note who asks, and let them wait; NotYet for what only a worker with a lease says."""
+        if call not in ("/take", "/heartbeat"):
+            raise NotYet("it is being decided which node does what: try again")
+        self._heard[decode_body(request.body, Caller).container_id] = self._clock()
+        waiting = len(self._containers) / ASKED_EACH_SECOND
+        return {"wait": max(SHORTEST_WAIT, waiting)} if call == "/take" else {"holding": []}
 
     def hand_over(self, dealer: Dealer) -> None:
         """Let the dealer know which containers there are, and which of them wait already."""
-        containers: Mapping[str, tuple[str, float]] = self._containers
-        for node, (container, capability) in containers.items():
+        for node, (container, capability) in self._containers.items():
             dealer.add_container(node, container, capability)
-            if node in self._heard:
+            if container in self._heard:
                 dealer.heartbeat(node, container)
+
+    def _current(self, node: str) -> str:
+        return self._containers.get(node, ("", 0.0))[0]

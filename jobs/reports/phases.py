@@ -26,6 +26,8 @@ def tell_phases(report: JobReport) -> str:
     first = min(accepted, key=_end)
     own = [one for one in report.phases if one.node_name in ("", first.node_name)]
     before = [one for one in own if one.name != STORE]
+    if not before:
+        return ""
     waited = first.end - min(one.begin for one in before)
     said = ", ".join(f"{one.name} {one.seconds:.1f} s" for one in sorted(before, key=_order))
     stored = "".join(f"; storing {one.seconds:.1f} s" for one in own if one.name == STORE)

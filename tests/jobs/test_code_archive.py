@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def find_file(content: bytes, folder: Path, module: str, python: Path = Path(sys
     [(Path(sys.executable), "jobs.kinds.__main__"), (WORKER_PYTHON, "jobs.worker.__main__")],
     ids=["application master", "worker"],
 )
+@pytest.mark.usefixtures("cache")
 def test_entry_points_are_imported_from_it_alone_as_bytecode(python: Path, module: str, tmp_path: Path) -> None:
     assert find_file(code_zip(), tmp_path, module, python) == f"code.zip/{module.replace('.', '/')}.pyc"
 
@@ -62,23 +64,50 @@ def test_another_python_uses_the_sources(cache: Path, tmp_path: Path, monkeypatc
     assert find_file(code_zip(), tmp_path, "jobs.errors") == "code.zip/jobs/errors.py"
 
 
-@pytest.mark.parametrize("place", ["file/below", "~nobody-of-this-name"])
+@pytest.mark.parametrize("place", ["a file", "nowhere", "others may write", "no home"])
 def test_where_nothing_can_be_kept_it_has_the_sources_alone(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", place if place.startswith("~") else str(tmp_path / place))
+    cache.parent.mkdir()
+    if place == "a file":
+        cache.touch()
+    if place == "nowhere":
+        cache.symlink_to(tmp_path / "gone")
+    if place == "others may write":
+        cache.mkdir()
+        cache.chmod(0o777)
+    if place == "no home":
+        monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which is nowhere
+        monkeypatch.setattr(Path, "expanduser", refuse)
 
     assert find_file(code_zip(), tmp_path, "jobs.errors") == "code.zip/jobs/errors.py"
 
 
-def test_what_others_may_write_is_not_used(cache: Path) -> None:
+def refuse(path: Path) -> Path:
+    raise RuntimeError("there is no home")
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_others_may_have_written_is_not_used_and_replaced(cache: Path, tmp_path: Path, is_link: bool) -> None:
     whole = code_zip()
     (kept,) = cache.glob("code-*.zip")
-    kept.write_bytes(b"something else")
-    kept.chmod(0o666)
+    kept.unlink()
+    foreign = tmp_path / "foreign" if is_link else kept
+    foreign.write_bytes(b"something else")
+    foreign.chmod(0o644 if is_link else 0o666)
+    if is_link:
+        kept.symlink_to(foreign)
 
     assert code_zip() == whole
+    assert not kept.is_symlink() and kept.read_bytes() == whole
+
+
+def test_what_is_kept_is_of_the_present_sources(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code_zip()
+    monkeypatch.setattr("jobs.code_archive.ROOMS", ("jobs",))
+
+    assert b"locality/types.py" not in code_zip()
+    assert len(list(cache.glob("code-*.zip"))) == 2
 
 
 def test_few_are_kept(cache: Path) -> None:
@@ -86,9 +115,12 @@ def test_few_are_kept(cache: Path) -> None:
     for number in range(MOST_KEPT + 2):
         (cache / f"code-{number}.zip").touch()
         os.utime(cache / f"code-{number}.zip", (number, number))
+    for name, at in ((".code-left", 0.0), (".code-begun", time.time())):
+        (cache / name).touch()
+        os.utime(cache / name, (at, at))
 
     code_zip()
 
     left = {one.name for one in cache.iterdir()}
-    assert len(left) == MOST_KEPT
-    assert {"code-0.zip", "code-1.zip", "code-2.zip"}.isdisjoint(left)
+    assert len(left) == MOST_KEPT + 1
+    assert {"code-0.zip", "code-1.zip", "code-2.zip", ".code-left"}.isdisjoint(left)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jobs.application.calls import Refused, Request
+from jobs.application.calls import Request
 from jobs.itemwork.phases import SUBMITTED, Phases
 from jobs.own_age import own_age
 from jobs.reports.pages import html, remarks
@@ -63,7 +63,7 @@ def test_what_comes_before_the_first_row_is_noted_once_for_each_node(monkeypatch
     clock = Clock()
     phases = Phases(clock)
     clock.now = 1.0
-    phases.note_asked(is_first=True)
+    phases.note_asked()
     clock.now = 3.0
     phases.note_started("n1")
     clock.now = 7.0
@@ -81,22 +81,37 @@ def test_what_comes_before_the_first_row_is_noted_once_for_each_node(monkeypatch
     assert found == {(CONTAINER, "n1"): (1.0, 3.0), (LIBRARIES, "n1"): (3.5, 5.0), (NETWORK, "n1"): (5.0, 5.5)}
 
 
-def test_a_later_attempt_tells_nothing_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SUBMITTED, "1")
+def test_a_later_attempt_tells_nothing_as_it_does_not_know_what_the_ones_before_have_waited_for() -> None:
+    phases = Phases(Clock(), is_first=False)
+    phases.note_asked()
+    phases.note_started("n1")
+    beat(phases, age=1.0, libraries=0.5, network=0.25)
+
+    assert phases.found() == ()
+    assert phases.start_seconds() == {"n1": 1.0}
+
+
+def test_workers_of_a_pool_were_there_before() -> None:
     phases = Phases(Clock())
 
-    phases.note_asked(is_first=False)
+    with phases.lasting(PLAN):
+        phases.note_started("n1")
 
-    assert [name for name, _ in lasted(phases)] == [MASTER]
+    assert [name for name, _ in lasted(phases)] == [PLAN]
 
 
-@pytest.mark.parametrize("told", [{"age": 1.0, "network": 2.0}, {"age": -1.0}, {"age": 1.0, "libraries": -1.0}])
-def test_times_that_cannot_be_are_refused(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [{"age": 1.0, "network": 2.0}, {"age": -1.0}, {"age": 1.0, "libraries": -1.0}, {"libraries": 1.0}],
+)
+def test_times_that_cannot_be_are_not_noted(told: dict[str, Any]) -> None:
     phases = Phases(Clock())
+    phases.note_asked()
     phases.note_started("n1")
 
-    with pytest.raises(Refused, match="cannot be ready"):
-        beat(phases, **told)
+    beat(phases, **told)
+
+    assert [name for name, _ in lasted(phases) if name in (LIBRARIES, NETWORK)] == []
 
 
 def test_nodes_without_a_container_tell_nothing() -> None:
@@ -140,5 +155,5 @@ def test_without_knowing_when_a_node_could_begin_there_is_no_such_bound() -> Non
 def test_a_report_from_before_there_were_phases_says_nothing_of_them() -> None:
     older = JobReport.from_json(SAMPLE)
 
-    assert tell_phases(older) == ""
+    assert tell_phases(older) == tell_phases(replace(REPORT, phases=REPORT.phases[-1:])) == ""
     assert "waits for its container" not in html(older)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from jobs.errors import JobError
 from jobs.images.rows import find_flaw
 from jobs.itemwork.coordinator import ItemCoordinator
 from jobs.itemwork.messages import Item
+from jobs.itemwork.undealt import ASKED_EACH_SECOND, Undealt
 from locality.types import Block, Part
 from tests.jobs.dealing import Paper, pictures_of, rows
 from tests.jobs.decisions import WEIGHTS
@@ -101,11 +102,15 @@ def cluster(client: InfoClient) -> Cluster:
 class Scene:
     """One attempt at a job, whose time is told."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, before: Scene | None = None) -> None:
         self.now = 0.0
         self.images = Images()
-        filesystem, paper = cluster.filesystem, Paper()
-        attempt = Attempt(1, SPEC, filesystem, cluster.client, paper, "", (), 0.0, lambda: self.now)
+        self.paper = Paper()
+        earlier = before.paper.records if before else ()
+        number = 2 if before else 1
+        attempt = Attempt(
+            *(number, SPEC, cluster.filesystem, cluster.client, self.paper, "", earlier, 0.0, lambda: self.now)
+        )
         self.work = Looking(attempt, SETTLED, self.images)
         self.cluster = cluster
 
@@ -121,7 +126,9 @@ class Scene:
     def decide(self) -> None:
         """Let the images be listed, and wait until they are dealt."""
         self.images.may_list.set()
+        end = time.monotonic() + 60
         while not self.work.progress().is_planned:
+            assert time.monotonic() < end
             self.work.tick()
 
 
@@ -136,9 +143,10 @@ def test_containers_are_asked_for_before_the_items_are_known_and_get_leases_once
     (role,) = scene.work.roles(scene.cluster)
     assert role.nodes == [ALPHA, BETA], "which can do something"
     scene.start(ALPHA)
-    for call in ("/heartbeat", "/take"):
-        with pytest.raises(NotYet, match="try again"):
-            scene.ask(ALPHA, call)
+    assert scene.ask(ALPHA, "/heartbeat") == {"holding": []}
+    assert scene.ask(ALPHA) == {"wait": 0.1}
+    with pytest.raises(NotYet, match="try again"):
+        scene.ask(ALPHA, "/commit")
     scene.work.tick()
     progress = scene.work.progress()
     assert (progress.is_done, progress.is_planned, progress.share, progress.of) == (False, False, 0.0, 0)
@@ -161,13 +169,11 @@ def test_who_asked_meanwhile_is_not_silent_and_who_did_not_has_not_begun(scene: 
     scene.work.roles(scene.cluster)
     waiting, loading = scene.start(ALPHA), scene.start(BETA)
     scene.now = 7.0
-    with suppress(NotYet):
-        scene.ask(ALPHA)
+    scene.ask(ALPHA)
     assert scene.work.last_heard(waiting.seat) == 7.0
 
     scene.now = 300.0
-    with suppress(NotYet):
-        scene.ask(ALPHA)
+    scene.ask(ALPHA)
     scene.decide()
 
     assert scene.work.last_heard(waiting.seat) == 300.0
@@ -177,11 +183,14 @@ def test_who_asked_meanwhile_is_not_silent_and_who_did_not_has_not_begun(scene: 
 def test_one_that_has_ended_meanwhile_gets_nothing_and_the_one_after_it_does(scene: Scene) -> None:
     scene.work.roles(scene.cluster)
     first = scene.start(ALPHA)
+    scene.ask(ALPHA)
     assert scene.work.on_end(first, End(Exit.CRASHED, 1)) is Then.AGAIN
-    scene.start(ALPHA, 2)
+    second = scene.start(ALPHA, 2)
+    assert scene.work.last_heard(second.seat) < 0.0
 
     scene.decide()
 
+    assert scene.work.last_heard(second.seat) < 0.0, "it has not begun yet"
     with pytest.raises(Gone):
         scene.ask(ALPHA)
     assert "lease" in scene.ask(ALPHA, number=2)
@@ -201,12 +210,36 @@ def test_the_next_attempt_goes_on_with_what_was_decided_at_once(scene: Scene) ->
     scene.work.roles(scene.cluster)
     scene.decide()
 
-    again = Scene(scene.cluster)
+    again = Scene(scene.cluster, before=scene)
     (role,) = again.work.roles(scene.cluster)
 
     assert role.nodes == [ALPHA, BETA]
     again.start(ALPHA)
     assert "lease" in again.ask(ALPHA)
+
+
+def test_an_attempt_that_was_lost_before_that_leaves_the_next_one_its_nodes(scene: Scene) -> None:
+    """Else the containers that it has left would get other seats."""
+    scene.work.roles(scene.cluster)
+    for node, weight in ((ALPHA, 0.0), ("gamma", 1.0)):
+        scene.cluster.client.put_value("weight", node, weight)
+
+    again = Scene(scene.cluster, before=scene)
+    (role,) = again.work.roles(scene.cluster)
+    again.start(ALPHA)
+    again.decide()
+
+    assert role.nodes == [ALPHA, BETA]
+    assert "lease" in again.ask(ALPHA)
+
+
+def test_where_many_wait_each_asks_more_seldom() -> None:
+    undealt = Undealt(lambda: 0.0)
+    for number in range(2 * ASKED_EACH_SECOND):
+        undealt.add_container(f"n{number}", f"c{number}", 1.0)
+    body = json.dumps({"node_name": "n1", "container_id": "c1", "holding": []}).encode()
+
+    assert undealt.hear("/take", Request("", body)) == {"wait": 2.0}
 
 
 def test_a_pool_s_job_is_divided_before_anything_else_happens(scene: Scene) -> None:
