@@ -6,16 +6,11 @@ import hashlib
 import importlib.util
 import io
 import marshal
-import os
-import stat
-import time
 import zipfile
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from hadoop.installation import ROOT
+from jobs import own_cache
 
 ROOMS = ("infosvc/wire", "locality", "hadoop", "boxes", "environments", "learning", "jobs")
 """What the application master and the workers import."""
@@ -23,10 +18,6 @@ LEFT_OUT = ("hadoop/local", "jobs/commands", "jobs/dashboard", "jobs/submitter")
 """What commands and the service alone import."""
 FILES = ("infosvc/__init__.py", "nodewise/__init__.py", "nodewise/learning.py")
 """Modules of other rooms: the last is what a program that trains imports."""
-MOST_KEPT = 4
-"""Archives on this machine: of several installations, or of a Python before."""
-BEGUN_SECONDS = 3600.0
-"""What somebody began to write so long ago was left."""
 UNCHECKED = 1
 """Flags of bytecode that stands beside its source in the archive: it needs no comparison."""
 
@@ -38,16 +29,19 @@ def code_zip() -> bytes:
     which nodes make the bytecode for each process.
     """
     sources = _read_sources()
-    folder = _find_folder()
-    if folder is None:
+    if own_cache.find_folder() is None:
         return make_zip(sources, has_bytecode=False)
-    kept = folder / f"code-{_digest(sources)}.zip"
-    content = _read_own(kept)
+    name = f"code-{_digest(sources)}.zip"
+    content = own_cache.load(name)
     if content is None:
         content = make_zip(sources, has_bytecode=True)
-        with suppress(OSError):  # the next job makes it again
-            _keep(kept, content)
+        own_cache.keep(name, content)
     return content
+
+
+def digest() -> str:
+    """Another one as soon as Python or any source is another."""
+    return _digest(_read_sources())
 
 
 def make_zip(sources: Mapping[str, bytes], has_bytecode: bool) -> bytes:
@@ -84,53 +78,8 @@ def _read_sources() -> dict[str, bytes]:
 
 
 def _digest(sources: Mapping[str, bytes]) -> str:
-    """Another one as soon as Python or a source is another."""
     known = hashlib.sha256(importlib.util.MAGIC_NUMBER)
     for name, content in sources.items():
         known.update(f"{name}:{len(content)}\n".encode())
         known.update(content)
     return known.hexdigest()[:32]
-
-
-def _find_folder() -> Path | None:
-    """Where archives are kept, which nobody but root and this user may change; None where there is no such place."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        folder = (Path(named) if named.startswith("/") else Path("~/.cache").expanduser()) / "nodewise"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder if _is_own(folder.lstat()) and os.access(folder, os.W_OK) else None
-    except (OSError, RuntimeError):  # there is something else, or this user has no home
-        return None
-
-
-def _read_own(archive: Path) -> bytes | None:
-    """Its content, unless it is not there or others may have written it."""
-    try:
-        descriptor = os.open(archive, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        return file.read() if stat.S_ISREG(found.st_mode) and _is_own(found) else None
-
-
-def _is_own(found: os.stat_result) -> bool:
-    return found.st_uid in (0, os.getuid()) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _keep(kept: Path, content: bytes) -> None:
-    """Put it there whole or not at all, and let go of older ones."""
-    with NamedTemporaryFile(dir=kept.parent, prefix=".code-", delete=False) as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).replace(kept)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-    ages = {one: time.time() - one.stat().st_mtime for one in kept.parent.glob("*code-*")}
-    whole = sorted((one for one in ages if not one.name.startswith(".")), key=lambda one: ages[one])
-    left = (one for one in ages if one.name.startswith(".") and ages[one] > BEGUN_SECONDS)
-    for one in (*whole[MOST_KEPT:], *left):
-        one.unlink(missing_ok=True)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hadoop.installation import ROOT
-from jobs.code_archive import MOST_KEPT, code_zip
+from jobs.code_archive import code_zip
+from jobs.own_cache import MOST_KEPT
 
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 
@@ -115,7 +116,7 @@ def test_few_are_kept(cache: Path) -> None:
     for number in range(MOST_KEPT + 2):
         (cache / f"code-{number}.zip").touch()
         os.utime(cache / f"code-{number}.zip", (number, number))
-    for name, at in ((".code-left", 0.0), (".code-begun", time.time())):
+    for name, at in ((".code-1.zip-left", 0.0), (".code-1.zip-begun", time.time())):
         (cache / name).touch()
         os.utime(cache / name, (at, at))
 
@@ -123,4 +124,4 @@ def test_few_are_kept(cache: Path) -> None:
 
     left = {one.name for one in cache.iterdir()}
     assert len(left) == MOST_KEPT + 1
-    assert {"code-0.zip", "code-1.zip", "code-2.zip", ".code-left"}.isdisjoint(left)
+    assert {"code-0.zip", "code-1.zip", "code-2.zip", ".code-1.zip-left"}.isdisjoint(left)

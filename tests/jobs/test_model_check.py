@@ -43,6 +43,54 @@ def test_what_does_not_fit_is_refused_in_one_sentence(model: Path, tmp_path: Pat
         check(choose("onnx", str(model)), WORKER_PYTHON, 8, print)
 
 
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The worker's Python in an environment of its own; it notes each start. Nothing was found by it yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program = tmp_path / "env" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    (tmp_path / "env" / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\necho >> {tmp_path}/starts\nexec {WORKER_PYTHON} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def starts(tmp_path: Path) -> int:
+    return len((tmp_path / "starts").read_text().splitlines())
+
+
+def test_what_was_found_is_kept_until_files_or_packages_change(model: Path, python: Path, tmp_path: Path) -> None:
+    def ask() -> tuple[int, list[str]]:
+        said: list[str] = []
+        return check(choose("onnx", str(model)), str(python), 8, said.append), said
+
+    first = ask()
+    assert (ask(), starts(tmp_path)) == (first, 1)
+
+    (tmp_path / "env" / "lib" / "python3.11" / "site-packages" / "new.dist-info").mkdir()
+    assert (ask(), starts(tmp_path)) == (first, 2)
+    (tmp_path / "colours.toml").write_text((tmp_path / "colours.toml").read_text() + "# another\n")
+    assert (ask(), starts(tmp_path)) == (first, 3)
+    check(choose("onnx", str(model)), str(python), 4, print)
+    assert (ask(), starts(tmp_path)) == (first, 4)
+
+
+def test_a_refusal_is_not_kept(model: Path, python: Path, tmp_path: Path) -> None:
+    model.write_text("no model")
+    for number in (1, 2):
+        with pytest.raises(JobError, match="is not an ONNX model"):
+            check(choose("onnx", str(model)), str(python), 8, print)
+        assert starts(tmp_path) == number
+
+
+def test_a_python_that_is_gone_is_missed_also_where_its_answer_is_kept(model: Path, python: Path) -> None:
+    check(choose("onnx", str(model)), str(python), 8, print)
+    python.unlink()
+
+    with pytest.raises(JobError, match="cannot be started"):
+        check(choose("onnx", str(model)), str(python), 8, print)
+
+
 MAKE = """
 import sys
 from onnx import TensorProto, helper, save

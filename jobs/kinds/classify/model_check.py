@@ -1,22 +1,30 @@
-"""Whether a job's network fits, found out here by the worker's Python before anything is submitted."""
+"""Whether a job's network fits, found out here by the worker's Python before anything is submitted.
+
+What was found is kept in the user's cache, as long as neither files nor Python nor our code change.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hadoop.installation import ROOT
+from jobs import code_archive, own_cache
 from jobs.application.package import name_python
 from jobs.engines.class_names import check_labels, read_labels
-from jobs.engines.network import NAMED, Network, network_named
+from jobs.engines.network import FRAMEWORKS, NAMED, Network, network_named
 from jobs.engines.parameters import CLASSES, parameters
 from jobs.errors import JobError
 from jobs.images.rows_size import LARGEST_ROW, ROW_BYTES
 
 SECONDS = 600
+MOST_KEPT = 64
+"""Answers."""
 
 
 def check(network: Network, python: str, batch: int, say: Callable[[str], None]) -> int:
@@ -29,7 +37,7 @@ def check(network: Network, python: str, batch: int, say: Callable[[str], None])
     body = {"engine": network.engine, "model": network.model, "batch": batch}
     body |= {name: str(file.absolute()) for name, file in network.files()}
     try:
-        answer = _answer(python, json.dumps(body))
+        answer = _find_answer(network, python, body)
     except OSError as error:
         named = name_python(python)
         if network.graph is not None:
@@ -64,6 +72,47 @@ def _check_without_framework(network: Network) -> bool:
     except ValueError as error:
         raise JobError(str(error)) from None
     return True
+
+
+def _find_answer(network: Network, python: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What the other Python finds, or has found before; errors as of `_answer`.
+
+    Of engines that are users' own nothing is kept: they change without a trace.
+    """
+    seen = _see_python(python) if network.engine in FRAMEWORKS else None
+    if seen is None:
+        return _answer(python, json.dumps(body))
+    files = {name: (file.name, _sha256(file)) for name, file in network.files()}
+    about = [network.engine, network.model, body["batch"], files, seen, code_archive.digest()]
+    name = f"fits-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]}.json"
+    if kept := own_cache.load(name):
+        found: dict[str, Any] = json.loads(kept)
+        return found
+    found = _answer(python, json.dumps(body))
+    own_cache.keep(name, json.dumps(found).encode(), MOST_KEPT)
+    return found
+
+
+def _see_python(python: str) -> list[Any] | None:
+    """What changes when a Python or what is installed beside it does; None where that is not seen. OSError as `stat`.
+
+    Whatever installs or removes a package changes the time of the folder that holds all.
+    """
+    program = Path(python)
+    packages = sorted(program.parent.parent.glob("lib/python*/*-packages"))
+    if not (program.is_absolute() and packages):
+        return None
+    times = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in (program, *packages)]
+    return [str(program.resolve()), times]
+
+
+def _sha256(file: Path) -> str:
+    """ "" for a file that cannot be read, which the other Python tells."""
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _answer(python: str, asked: str) -> dict[str, Any]:
