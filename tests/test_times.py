@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,13 +52,14 @@ def test_runs_side_by_side_are_told_as_one(tmp_path: Path) -> None:
         [sys.executable, "-m", "tests.times", str(notes)], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
-    skipped, _, slowest, second, both, failed, last = done.stdout.splitlines()
+    skipped, _, slowest, second, both, took, failed, last = done.stdout.splitlines()
     assert skipped == "SKIPPED [1] test_first.py: no such program"
     spent = {name: sum(seconds) for name, seconds in noted(notes)}
     assert [line.split()[-1] for line in (slowest, second)] == sorted(spent, key=lambda name: -spent[name])
     of_first = slowest if slowest.endswith("test_first.py") else second  # usually, but for a machine that pauses
     assert 0.3 <= float(of_first.split()[2]) <= float(both.split()[2]) < 60
     assert both.endswith("all 2 modules")
+    assert re.fullmatch(r"The runs took first \d+ s, second \d+ s", took)
     assert failed == "FAILED test_first.py::test_two"
     assert last == "2 passed, 1 failed, 0 error, 1 skipped"
     assert set(json.loads((notes / "first.json").read_text())["outcomes"]) == {"passed", "failed", "error", "skipped"}

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ class Times:
     def __init__(self) -> None:
         self.seconds: dict[str, Counter[str]] = {}
         self.skipped: Counter[str] = Counter()
+        self.began = time.monotonic()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """One of the three phases of a test is over."""
@@ -37,6 +39,7 @@ class Times:
         stats = terminalreporter.stats
         notes = {
             "seconds": self.seconds,
+            "whole": time.monotonic() - self.began,
             "skipped": self.skipped,
             "outcomes": {name: len(stats.get(name, ())) for name in OUTCOMES},
             "failed": [report.nodeid for name in ("failed", "error") for report in stats.get(name, ())],
@@ -62,19 +65,21 @@ def slowest(runs: Iterable[dict[str, Any]]) -> list[str]:
     ]
 
 
-def summary(runs: list[dict[str, Any]]) -> list[str]:
-    """What all runs skipped and why, what was slow, what failed, and in the last line how their tests ended."""
-    skipped, outcomes = Counter[str](), Counter[str]()
+def summary(named: Mapping[str, dict[str, Any]]) -> list[str]:
+    """What all runs skipped and why, what was slow, how long each run took, what failed, and how their tests ended."""
+    skipped, outcomes, runs = Counter[str](), Counter[str](), list(named.values())
     for run in runs:
         skipped.update(run["skipped"])
         outcomes.update(run["outcomes"])
     return [
         *(f"SKIPPED [{count}] {why}" for why, count in sorted(skipped.items())),
         *slowest(runs),
+        "The runs took " + ", ".join(f"{name} {run['whole']:.0f} s" for name, run in named.items()),
         *(f"FAILED {name}" for run in runs for name in run["failed"]),
         ", ".join(f"{outcomes[name]} {name}" for name in OUTCOMES),
     ]
 
 
 if __name__ == "__main__":
-    print(*summary([json.loads(file.read_text()) for file in sorted(Path(sys.argv[1]).glob("*.json"))]), sep="\n")
+    found = {file.stem: json.loads(file.read_text()) for file in sorted(Path(sys.argv[1]).glob("*.json"))}
+    print(*summary(found), sep="\n")
