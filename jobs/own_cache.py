@@ -36,11 +36,11 @@ def load(name: str) -> bytes | None:
         return None
     try:
         descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            return file.read() if stat.S_ISREG(found.st_mode) and _is_own(found) else None
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        return file.read() if stat.S_ISREG(found.st_mode) and _is_own(found) else None
 
 
 def keep(name: str, content: bytes, most: int = MOST_KEPT) -> None:

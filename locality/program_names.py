@@ -48,6 +48,15 @@ def start_name(program: str) -> str:
     return f"{_STARTS}:{FORMER.get(program, program)}"
 
 
+def is_start_name(data_name: str) -> bool:
+    """Whether it is a name of `start_name`'s.
+
+    >>> is_start_name("start_seconds:mxnet.alexnet"), is_start_name("images_per_second:mxnet.alexnet:16")
+    (True, False)
+    """
+    return data_name.startswith(f"{_STARTS}:")
+
+
 def training_speed_name(script: str) -> str:
     """The data name under which the speeds of training by a script are kept: by its name without suffix.
 

@@ -5,10 +5,12 @@ Which nodes are good at what is not decided here: the capability is whatever dat
 
 from __future__ import annotations
 
+import math
 import resource
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -18,6 +20,7 @@ import pyarrow as pa
 from hadoop.client.yarn import Launch
 from hadoop.errors import HadoopError
 from infosvc.wire.errors import InfoError
+from jobs.application.attempts import STARTED
 from jobs.application.calls import Request
 from jobs.application.coordinator import (
     Attempt,
@@ -49,8 +52,8 @@ from jobs.itemwork.snapshot import judge_nodes, know, know_later, note, readings
 from jobs.itemwork.source import ItemSource
 from jobs.itemwork.summary import Course, summarise
 from jobs.itemwork.undealt import Undealt
-from jobs.reports.phases import PLAN, STORE
-from jobs.reports.report import JobReport, Weights
+from jobs.reports.phases import STORE
+from jobs.reports.report import PLAN, JobReport, Weights
 from locality.leases import Leases
 
 SILENCES = 6
@@ -229,8 +232,9 @@ class ItemCoordinator(Coordinator):
 
     def _judge(self, knowledge: Knowledge) -> CapabilityReadings:
         """What the nodes can do, as an earlier attempt has found it: its containers have their seats by that."""
+        has_started = any(record.kind == STARTED for record in self._attempt.earlier)
         for record in self._attempt.earlier:
-            if record.kind == JUDGED:
+            if record.kind == JUDGED and has_started:
                 return readings_of_record(record.body)
         decides = judge_nodes(knowledge, self._settings)
         self._attempt.journal.append(Record(JUDGED, asdict(decides)))
@@ -242,10 +246,17 @@ class ItemCoordinator(Coordinator):
     def _decide(self, knowledge: Knowledge, decides: CapabilityReadings) -> Decision:
         with self._phases.lasting(PLAN):
             known = know(knowledge, self._source, self._settings, decides)
+            known = replace(known, start_seconds=self._find_left(known.start_seconds))
             decision = decide(self._attempt.spec.job_id, self._settings, known, self.unit)
             self._output.prepare(decision)
         say(decision.job_id, f"plan: {decision.plan.loads()}")
         return decision
+
+    def _find_left(self, start_seconds: Mapping[str, float]) -> dict[str, float]:
+        """What is left of these by now: containers were asked for before items were listed, and some are ready."""
+        waited = self._phases.since_asked
+        left = {node: seconds - waited for node, seconds in start_seconds.items() if seconds > waited}
+        return {node: seconds for node, seconds in left.items() if self._work.last_heard(node) == -math.inf}
 
     def _deal(self, decision: Decision) -> None:
         """From now on workers get leases."""
@@ -301,9 +312,10 @@ class ItemCoordinator(Coordinator):
             return replace(report, note=f"{report.note} {SHARED_NOTE}".strip())
         speeds = {node.node_name: node.items_per_second for node in report.nodes if node.items}
         program = self._settings.program
+        with suppress(InfoError):  # the next plan counts what was known before
+            start_history.record(self._attempt.client, program.name, self._phases.start_seconds())
         try:
             speed_history.record(self._attempt.client, program.name, program.batch, speeds)
-            start_history.record(self._attempt.client, program.name, self._phases.start_seconds())
         except InfoError as error:
             lost = f"The speeds of this run could not be kept as history: {error}"
             return replace(report, note=f"{report.note} {lost}".strip())

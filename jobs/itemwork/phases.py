@@ -58,6 +58,11 @@ class Phases:
             self._found.append(Phase(QUEUE, launched - waited, launched))
         self._found.append(Phase(MASTER, launched, now))
 
+    @property
+    def since_asked(self) -> float:
+        """Seconds since the application master asked for containers; 0 before."""
+        return 0.0 if self._asked is None else self._clock() - self._asked
+
     def note_started(self, node: str) -> None:
         """A container of a node has been started."""
         if self._asked is not None and node not in self._started:
@@ -69,14 +74,14 @@ class Phases:
         told = decode_body(request.body, Begun)
         if told.node_name not in self._started or told.node_name in self._begun or not told.is_sensible:
             return
-        self._begun[told.node_name] = told.age
+        self._begun[told.node_name] = told.libraries + told.network
         begin = self._clock() - told.age
         loading = begin + told.libraries
         self._found.append(Phase(LIBRARIES, begin, loading, told.node_name))
         self._found.append(Phase(NETWORK, loading, loading + told.network, told.node_name))
 
     def start_seconds(self) -> dict[str, float]:
-        """How long the process of each node's first worker had run when it was ready, in seconds by node."""
+        """How long the libraries and the network of each node's first worker took, in seconds by node."""
         return dict(self._begun)
 
     @contextmanager

@@ -22,6 +22,7 @@ from jobs.errors import JobError
 from jobs.itemwork.settings import ItemSettings
 from jobs.itemwork.source import ItemSource
 from locality.cost import AccessCost
+from locality.program_names import is_start_name
 from locality.types import Block, Terms
 
 VALUE_SECONDS = 10.0
@@ -188,7 +189,8 @@ def _others(client: InfoClient, capability: str, nodes: Iterable[str]) -> dict[s
 
 
 def _can_be_capability(producer: Producer) -> bool:
-    return producer.kind in (Kind.PROCESSOR, Kind.PROGRAM) and producer.unit != JSON
+    is_number = producer.kind in (Kind.PROCESSOR, Kind.PROGRAM) and producer.unit != JSON
+    return is_number and not is_start_name(producer.data_name)  # of which less is better
 
 
 def _readings(data: Iterable[Datum], confidences: Iterable[Datum], nodes: set[str]) -> dict[str, Reading]:

@@ -9,9 +9,9 @@ from typing import Any
 from jobs.application.calls import Caller, NotYet, Request, decode_body
 from jobs.itemwork.dealer import Dealer
 
-SHORTEST_WAIT = 0.1
-ASKED_EACH_SECOND = 200
-"""So many calls of all workers together, at most, as they wait."""
+SHORTEST_WAIT, LONGEST_WAIT = 0.1, 1.0
+ASKING_EACH_SECOND = 200
+"""So many workers ask for leases, as far as the longest wait allows."""
 
 
 class Undealt:
@@ -59,8 +59,8 @@ class Undealt:
         if call not in ("/take", "/heartbeat"):
             raise NotYet("it is being decided which node does what: try again")
         self._heard[decode_body(request.body, Caller).container_id] = self._clock()
-        waiting = len(self._containers) / ASKED_EACH_SECOND
-        return {"wait": max(SHORTEST_WAIT, waiting)} if call == "/take" else {"holding": []}
+        wait = min(max(SHORTEST_WAIT, len(self._containers) / ASKING_EACH_SECOND), LONGEST_WAIT)
+        return {"wait": wait} if call == "/take" else {"holding": []}
 
     def hand_over(self, dealer: Dealer) -> None:
         """Let the dealer know which containers there are, and which of them wait already."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.reports.report import CONTAINER, NETWORK, JobReport, LeaseReport, Phase
+from jobs.reports.report import CONTAINER, NETWORK, PLAN, JobReport, LeaseReport, Phase
 
-QUEUE, MASTER, PLAN = "queue", "master", "plan"
+QUEUE, MASTER = "queue", "master"
 LIBRARIES, STORE = "libraries", "store"
 WORDS = {
     QUEUE: "waits for its application master",

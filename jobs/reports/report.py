@@ -15,8 +15,8 @@ from jobs.reports.texts import FORMER_UNIT
 from locality.bounds import makespan_lower_bound
 
 ACCEPTED = "accepted"
-CONTAINER, NETWORK = "container", "network"
-"""Phases of a node: until its container was started, and until its worker had loaded the network."""
+PLAN, CONTAINER, NETWORK = "plan", "container", "network"
+"""Phases: until it was known who does what; of a node, until its container was started, and the network loaded."""
 SEEDED = "Seeded weights, not trained ones: speeds and counts are real, the classes mean nothing."
 
 
@@ -226,7 +226,8 @@ class JobReport:
     def whole_bound_seconds(self) -> float:
         """The T with sum(speed_i * max(0, T - ready_i)) = items; 0 where that is not known of each node that did any.
 
-        ready_i is when the network of node i was loaded, in seconds since the first container was started.
+        ready_i is when node i had loaded the network and there was a plan, in seconds since the first container was
+        started.
         """
         speeds = {node.node_name: node.items_per_second or node.known_items_per_second for node in self.nodes}
         ready = {one.node_name: one.end for one in self.phases if one.name == NETWORK}
@@ -235,7 +236,9 @@ class JobReport:
         if is_lacking or not (self.whole_seconds and any(known.values())):
             return 0.0
         first = min(self._started().values())
-        return makespan_lower_bound(self.items, known, {node: max(0.0, ready[node] - first) for node in known})
+        planned = max((one.end for one in self.phases if one.name == PLAN), default=first)
+        starts = {node: max(ready[node], planned, first) - first for node in known}
+        return makespan_lower_bound(self.items, known, starts)
 
     @property
     @describe_property("whole seconds over their bound, 1 is perfect; null when there is none", example=1.04)

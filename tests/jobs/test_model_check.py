@@ -50,6 +50,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = tmp_path / "env" / "bin" / "python"
     program.parent.mkdir(parents=True)
     (tmp_path / "env" / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    (tmp_path / "env" / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
     program.write_text(f'#!/bin/sh\necho >> {tmp_path}/starts\nexec {WORKER_PYTHON} "$@"\n')
     program.chmod(0o755)
     return program
@@ -73,6 +74,24 @@ def test_what_was_found_is_kept_until_files_or_packages_change(model: Path, pyth
     assert (ask(), starts(tmp_path)) == (first, 3)
     check(choose("onnx", str(model)), str(python), 4, print)
     assert (ask(), starts(tmp_path)) == (first, 4)
+
+
+@pytest.mark.parametrize("said", ["include-system-site-packages = true", ""])
+def test_what_has_packages_elsewhere_is_asked_each_time(model: Path, python: Path, tmp_path: Path, said: str) -> None:
+    (tmp_path / "env" / "pyvenv.cfg").write_text(said)
+
+    for number in (1, 2):
+        check(choose("onnx", str(model)), str(python), 8, print)
+        assert starts(tmp_path) == number
+
+
+def test_a_damaged_answer_is_not_believed(model: Path, python: Path, tmp_path: Path) -> None:
+    check(choose("onnx", str(model)), str(python), 8, print)
+    (kept,) = (tmp_path / "cache" / "nodewise").glob("fits-*")
+    kept.write_text("{")
+
+    assert check(choose("onnx", str(model)), str(python), 8, print) == ROW_BYTES + 4 * (3 * 4 * 4 + 3)
+    assert starts(tmp_path) == 2
 
 
 def test_a_refusal_is_not_kept(model: Path, python: Path, tmp_path: Path) -> None:

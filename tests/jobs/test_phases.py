@@ -14,8 +14,8 @@ from jobs.application.calls import Request
 from jobs.itemwork.phases import SUBMITTED, Phases
 from jobs.own_age import own_age
 from jobs.reports.pages import html, remarks
-from jobs.reports.phases import LIBRARIES, MASTER, PLAN, QUEUE, STORE, tell_phases
-from jobs.reports.report import ACCEPTED, CONTAINER, NETWORK, JobReport, LeaseReport, NodeReport, Phase
+from jobs.reports.phases import LIBRARIES, MASTER, QUEUE, STORE, tell_phases
+from jobs.reports.report import ACCEPTED, CONTAINER, NETWORK, PLAN, JobReport, LeaseReport, NodeReport, Phase
 
 SAMPLE: dict[str, Any] = json.loads(
     (Path(__file__).parent.parent / "fixtures/report_sample.json").read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ def test_a_later_attempt_tells_nothing_as_it_does_not_know_what_the_ones_before_
     beat(phases, age=1.0, libraries=0.5, network=0.25)
 
     assert phases.found() == ()
-    assert phases.start_seconds() == {"n1": 1.0}
+    assert phases.start_seconds() == {"n1": 0.75}
 
 
 def test_workers_of_a_pool_were_there_before() -> None:
@@ -143,6 +143,13 @@ def test_the_bound_from_the_first_container_on_counts_when_each_node_could_begin
     assert late.whole_bound_seconds == pytest.approx((40 + 15 + 20) / 15)
     assert late.whole_over_bound == pytest.approx(4.5 / 5.0)
     assert "from the first container on" in html(late)
+
+
+def test_nobody_could_begin_before_there_was_a_plan() -> None:
+    nodes = (NodeReport("n1", 1.0, 8, 30, 30, 3.0, 10.0), NodeReport("n2", 1.0, 8, 10, 10, 2.0, 5.0))
+    phases = (*REPORT.phases, Phase(NETWORK, 4.5, 5.5, "n2"), Phase(PLAN, 0.5, 6.5))
+
+    assert replace(REPORT, items=40, nodes=nodes, phases=phases).whole_bound_seconds == pytest.approx(5.0 + 40 / 15)
 
 
 def test_without_knowing_when_a_node_could_begin_there_is_no_such_bound() -> None:

@@ -16,14 +16,17 @@ from hadoop.client.yarn import Launch
 from hadoop.errors import HadoopError
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
+from jobs.application.attempts import STARTED
 from jobs.application.calls import Gone, NotYet, Request
 from jobs.application.coordinator import Attempt, Container, End, Knowledge, Seat, Then
 from jobs.application.exits import Exit
+from jobs.application.journal import Record
+from jobs.division import speed_history, start_history
 from jobs.errors import JobError
 from jobs.images.rows import find_flaw
 from jobs.itemwork.coordinator import ItemCoordinator
 from jobs.itemwork.messages import Item
-from jobs.itemwork.undealt import ASKED_EACH_SECOND, Undealt
+from jobs.itemwork.undealt import ASKING_EACH_SECOND, Undealt
 from locality.types import Block, Part
 from tests.jobs.dealing import Paper, pictures_of, rows
 from tests.jobs.decisions import WEIGHTS
@@ -165,6 +168,22 @@ def test_containers_are_asked_for_before_the_items_are_known_and_get_leases_once
     assert "lease" in scene.ask(BETA)
 
 
+def test_what_has_passed_of_loading_when_the_plan_is_made_does_not_count(scene: Scene) -> None:
+    name, client = SETTLED.program.name, scene.cluster.client
+    speed_history.prepare(client, name, SETTLED.program.batch)
+    speed_history.record(client, name, SETTLED.program.batch, {ALPHA: 1.0, BETA: 2.0})
+    start_history.prepare(client, name)
+    start_history.record(client, name, {ALPHA: 30.0, BETA: 50.0, "gamma": 5.0})
+    scene.work.roles(scene.cluster)
+    scene.start(BETA)
+    scene.now = 10.0
+    scene.ask(BETA)
+
+    scene.decide()
+
+    assert scene.work._decision.start_seconds == {ALPHA: 20.0}, "beta is ready, and gamma's would be"
+
+
 def test_who_asked_meanwhile_is_not_silent_and_who_did_not_has_not_begun(scene: Scene) -> None:
     scene.work.roles(scene.cluster)
     waiting, loading = scene.start(ALPHA), scene.start(BETA)
@@ -221,6 +240,7 @@ def test_the_next_attempt_goes_on_with_what_was_decided_at_once(scene: Scene) ->
 def test_an_attempt_that_was_lost_before_that_leaves_the_next_one_its_nodes(scene: Scene) -> None:
     """Else the containers that it has left would get other seats."""
     scene.work.roles(scene.cluster)
+    scene.paper.append(Record(STARTED, {}))
     for node, weight in ((ALPHA, 0.0), ("gamma", 1.0)):
         scene.cluster.client.put_value("weight", node, weight)
 
@@ -233,13 +253,25 @@ def test_an_attempt_that_was_lost_before_that_leaves_the_next_one_its_nodes(scen
     assert "lease" in again.ask(ALPHA)
 
 
+def test_an_attempt_that_was_lost_before_any_container_started_leaves_nothing(scene: Scene) -> None:
+    scene.work.roles(scene.cluster)
+    for node, weight in ((ALPHA, 0.0), ("gamma", 1.0)):
+        scene.cluster.client.put_value("weight", node, weight)
+
+    (role,) = Scene(scene.cluster, before=scene).work.roles(scene.cluster)
+
+    assert role.nodes == [BETA, "gamma"]
+
+
 def test_where_many_wait_each_asks_more_seldom() -> None:
     undealt = Undealt(lambda: 0.0)
-    for number in range(2 * ASKED_EACH_SECOND):
-        undealt.add_container(f"n{number}", f"c{number}", 1.0)
     body = json.dumps({"node_name": "n1", "container_id": "c1", "holding": []}).encode()
+    waits = []
+    for number in range(2 * ASKING_EACH_SECOND):
+        undealt.add_container(f"n{number}", f"c{number}", 1.0)
+        waits.append(undealt.hear("/take", Request("", body))["wait"])
 
-    assert undealt.hear("/take", Request("", body)) == {"wait": 2.0}
+    assert (waits[0], waits[ASKING_EACH_SECOND // 2 - 1], waits[-1]) == (0.1, 0.5, 1.0)
 
 
 def test_a_pool_s_job_is_divided_before_anything_else_happens(scene: Scene) -> None:

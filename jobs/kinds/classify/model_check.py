@@ -1,6 +1,7 @@
 """Whether a job's network fits, found out here by the worker's Python before anything is submitted.
 
-What was found is kept in the user's cache, as long as neither files nor Python nor our code change.
+What the Python of a virtual environment has found is kept in the user's cache, as long as neither the files nor that
+environment nor our code change.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,8 @@ from jobs.images.rows_size import LARGEST_ROW, ROW_BYTES
 SECONDS = 600
 MOST_KEPT = 64
 """Answers."""
+ALONE = re.compile(r"^\s*include-system-site-packages\s*=\s*false\s*$", re.IGNORECASE | re.MULTILINE)
+"""What an environment says of itself that has all its packages in one folder."""
 
 
 def check(network: Network, python: str, batch: int, say: Callable[[str], None]) -> int:
@@ -85,24 +90,26 @@ def _find_answer(network: Network, python: str, body: dict[str, Any]) -> dict[st
     files = {name: (file.name, _sha256(file)) for name, file in network.files()}
     about = [network.engine, network.model, body["batch"], files, seen, code_archive.digest()]
     name = f"fits-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]}.json"
-    if kept := own_cache.load(name):
-        found: dict[str, Any] = json.loads(kept)
-        return found
+    with suppress(ValueError):  # it is damaged
+        if kept := own_cache.load(name):
+            found: dict[str, Any] = json.loads(kept)
+            return found
     found = _answer(python, json.dumps(body))
     own_cache.keep(name, json.dumps(found).encode(), MOST_KEPT)
     return found
 
 
 def _see_python(python: str) -> list[Any] | None:
-    """What changes when a Python or what is installed beside it does; None where that is not seen. OSError as `stat`.
+    """What changes when the Python of a virtual environment does, or what is installed there; None for any other one.
 
-    Whatever installs or removes a package changes the time of the folder that holds all.
+    Whatever installs or removes a package changes the time of the folder that holds all. OSError as `stat`.
     """
     program = Path(python)
-    packages = sorted(program.parent.parent.glob("lib/python*/*-packages"))
-    if not (program.is_absolute() and packages):
+    place = program.parent.parent
+    about, packages = place / "pyvenv.cfg", sorted(place.glob("lib/python*/site-packages"))
+    if not (program.is_absolute() and packages and about.is_file() and ALONE.search(about.read_text())):
         return None
-    times = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in (program, *packages)]
+    times = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in (program, about, *packages)]
     return [str(program.resolve()), times]
 
 
