@@ -294,7 +294,7 @@ class ItemCoordinator(Coordinator):
             master_peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             note=note(decision),
             values=self._values,
-            phases=self._phases.found(),
+            phases=self._phases.list_all(),
         )
         made = summarise(self._settings, decision, course, self.weights())
         report = self._remember(replace(made, application_id=attempt.spec.application_id))

@@ -91,7 +91,7 @@ class Phases:
         yield
         self._found.append(Phase(name, begin, self._clock()))
 
-    def found(self) -> tuple[Phase, ...]:
+    def list_all(self) -> tuple[Phase, ...]:
         """All of them until now."""
         if not self._is_first:
             return ()

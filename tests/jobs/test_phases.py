@@ -55,7 +55,7 @@ def beat(phases: Phases, node: str = "n1", **told: Any) -> None:
 
 
 def lasted(phases: Phases) -> dict[tuple[str, str], tuple[float, float]]:
-    return {(one.name, one.node_name): (one.begin, one.end) for one in phases.found()}
+    return {(one.name, one.node_name): (one.begin, one.end) for one in phases.list_all()}
 
 
 def test_what_comes_before_the_first_row_is_noted_once_for_each_node(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_a_later_attempt_tells_nothing_as_it_does_not_know_what_the_ones_before_
     phases.note_started("n1")
     beat(phases, age=1.0, libraries=0.5, network=0.25)
 
-    assert phases.found() == ()
+    assert phases.list_all() == ()
     assert phases.start_seconds() == {"n1": 0.75}
 
 
