@@ -13,6 +13,7 @@ from hadoop.client.filesystem import FileSystem
 from hadoop.client.jvm import configuration, java, java_errors
 from hadoop.client.kerberos import tokens
 from hadoop.errors import HadoopError, UnknownApplication
+from hadoop.registration import Registration
 from hadoop.rest.told import find_unfetched, find_unrenewed, without_restarts
 
 REMEDY = "is YARN up? `nodewise cluster status` tells"
@@ -20,6 +21,8 @@ RECORDS = "org.apache.hadoop.yarn.api.records"
 KIND = "NODEWISE"
 """The type of our applications, by which YARN tells them from others'."""
 ATTEMPTS_WITHIN_MS = 600_000
+INTERVAL, INTERVAL_MS = "yarn.resourcemanager.connect.retry-interval.ms", 30_000
+"""After how long a NodeManager tries to reach a ResourceManager again, and what Hadoop takes where no file says it."""
 
 
 @dataclass(frozen=True)
@@ -90,20 +93,25 @@ class Application:
 
 
 class Yarn:
-    """A session with the ResourceManager. Every method raises HadoopError."""
+    """A session with the ResourceManager. Every method raises HadoopError; `say` is told what takes time."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
         with java_errors("connecting to YARN", REMEDY):
             self._client = java("org.apache.hadoop.yarn.client.api.YarnClient").createYarnClient()
             self._client.init(configuration())
             self._client.start()
+            interval = configuration().getLong(INTERVAL, INTERVAL_MS) / 1000
+        self._registration = Registration(interval, say)
 
     def close(self) -> None:
         """End the session."""
         self._client.stop()
 
     def running_nodes(self, node_label: str | None = None) -> list[str]:
-        """Host names of the NodeManagers that take work, sorted: those with a label, or without an exclusive one."""
+        """Host names of the NodeManagers that take work, sorted: those with a label, or without an exclusive one.
+
+        Where YARN knows no node, as in the moment after a ResourceManager took over, they are waited for.
+        """
         with java_errors("asking YARN for its nodes", REMEDY):
             reports = self._running()
             labels = {
@@ -136,10 +144,10 @@ class Yarn:
         with java_errors("asking YARN for its node labels", REMEDY):
             return sorted(name for name, _ in self._node_labels())
 
-    def _running(self) -> Any:
+    def _running(self) -> list[Any]:
         """Java's reports of the nodes that take work."""
-        state = java(f"{RECORDS}.NodeState")
-        return self._client.getNodeReports(jpype.JArray(state)([state.RUNNING]))
+        known = self._registration.ask(self._client.getNodeReports, _has_registered)
+        return [one for one in known if str(one.getNodeState()) == "RUNNING"]
 
     def _node_labels(self) -> list[tuple[str, bool]]:
         """Each label, and whether its nodes serve nobody but those who ask for it."""
@@ -273,6 +281,11 @@ class Yarn:
         """End an application and all its containers; its diagnostics tell why, beside who did it."""
         with java_errors(f"killing {application_id}", "`nodewise job list` shows those YARN knows"):
             self._client.killApplication(_id(application_id), why)
+
+
+def _has_registered(report: Any) -> bool:
+    """Whether a node is known because it has registered, not because a list of the operator's names it."""
+    return str(report.getNodeState()) not in ("NEW", "DECOMMISSIONED")
 
 
 def resource(launch: Launch) -> Any:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from boxes.gpus.cards import Wanted
@@ -71,7 +72,7 @@ class Knowledge:
 
     def nodes(self) -> list[str]:
         """The nodes that take work of this job, and have what it requires, sorted; InfoError if that is not known."""
-        yarn = Yarn()
+        yarn = Yarn(say=partial(print, flush=True))
         try:
             running = yarn.running_nodes(self._node_label)
             counted = yarn.count_on_nodes(GPU) if self._gpus.count else {}

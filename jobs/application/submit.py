@@ -133,7 +133,7 @@ class Submitter:
         self._home = home
         self._say = say
         self.filesystem = FileSystem()
-        self.yarn = Yarn()
+        self.yarn = Yarn(say)
         self._tokens: dict[str, JobToken] = {}
 
     @property

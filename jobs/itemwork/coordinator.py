@@ -233,7 +233,7 @@ class ItemCoordinator(Coordinator):
     def _judge(self, knowledge: Knowledge) -> CapabilityReadings:
         """What the nodes can do, as an earlier attempt has found it: its containers have their seats by that."""
         has_started = any(record.kind == STARTED for record in self._attempt.earlier)
-        for record in self._attempt.earlier:
+        for record in reversed(self._attempt.earlier):
             if record.kind == JUDGED and has_started:
                 return readings_of_record(record.body)
         decides = judge_nodes(knowledge, self._settings)
@@ -253,10 +253,14 @@ class ItemCoordinator(Coordinator):
         return decision
 
     def _find_left(self, start_seconds: Mapping[str, float]) -> dict[str, float]:
-        """What is left of these by now: containers were asked for before items were listed, and some are ready."""
-        waited = self._phases.since_asked
-        left = {node: seconds - waited for node, seconds in start_seconds.items() if seconds > waited}
-        return {node: seconds for node, seconds in left.items() if self._work.last_heard(node) == -math.inf}
+        """What is left of these by now, as workers load while items are listed; those who have called are ready.
+
+        In a further attempt nothing is left: workers of the one before have loaded, and do not say so.
+        """
+        if self._attempt.number > 1:
+            return {}
+        left = {node: seconds - self._phases.since_started(node) for node, seconds in start_seconds.items()}
+        return {node: some for node, some in left.items() if some > 0 and self._work.last_heard(node) == -math.inf}
 
     def _deal(self, decision: Decision) -> None:
         """From now on workers get leases."""

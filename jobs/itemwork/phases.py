@@ -46,7 +46,7 @@ class Phases:
         self._is_first = is_first
         self._asked: float | None = None
         self._found: list[Phase] = []
-        self._started: set[str] = set()
+        self._started: dict[str, float] = {}
         self._begun: dict[str, float] = {}
 
     def note_asked(self) -> None:
@@ -58,16 +58,15 @@ class Phases:
             self._found.append(Phase(QUEUE, launched - waited, launched))
         self._found.append(Phase(MASTER, launched, now))
 
-    @property
-    def since_asked(self) -> float:
-        """Seconds since the application master asked for containers; 0 before."""
-        return 0.0 if self._asked is None else self._clock() - self._asked
+    def since_started(self, node: str) -> float:
+        """Seconds since the first container of a node was started; 0 before."""
+        return self._clock() - self._started[node] if node in self._started else 0.0
 
     def note_started(self, node: str) -> None:
         """A container of a node has been started."""
         if self._asked is not None and node not in self._started:
-            self._started.add(node)
-            self._found.append(Phase(CONTAINER, self._asked, self._clock(), node))
+            self._started[node] = self._clock()
+            self._found.append(Phase(CONTAINER, self._asked, self._started[node], node))
 
     def hear(self, request: Request) -> None:
         """Note of a heartbeat that a worker is ready, if it says so and its times can be."""

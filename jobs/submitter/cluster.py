@@ -66,10 +66,10 @@ class TaskCluster:
         self._manager = ResourceManager(resourcemanager_addresses(submitter.conf_dir), submitter.user)
 
     def is_up(self) -> bool:
-        """Whether YARN and HDFS answer, so that what they refuse is refused for good."""
+        """Whether YARN and HDFS answer and a node takes work, so that what they refuse is refused for good."""
         try:
             self._submitter.filesystem.exists("/")
-            return bool(self._submitter.yarn.running_nodes())
+            return bool(self._manager.running_nodes())
         except HadoopError:
             return False
 

@@ -151,12 +151,12 @@ class Turns:
     ) -> bool:
         """Give a task to YARN, after so many starts; whether YARN has it, else it is `refused`, with the reason.
 
-        HadoopError while YARN or HDFS does not answer.
+        HadoopError or JobError while YARN or HDFS does not answer, or no node takes work.
         """
         try:
             self._hand_over(task, starts_before, moves, may_wait)
         except (HadoopError, JobError) as error:
-            if isinstance(error, HadoopError) and not self._cluster.is_up():
+            if not self._cluster.is_up():
                 raise
             self._tell(task, TaskNews(refused, str(error)[:LONGEST_REASON]))
             return False

@@ -142,9 +142,12 @@ def test_what_is_wrong_with_one_task_is_said_once_and_holds_up_no_other(client: 
     assert client.task(bad.task_id).state is TaskState.QUEUED, "the next version may know better"
 
 
-def test_what_hadoop_refuses_is_final_only_while_it_answers(client: InfoClient, cluster: Played) -> None:
+@pytest.mark.parametrize("why", [HadoopError("no such queue"), JobError("no NodeManager accepts work")])
+def test_what_hadoop_refuses_is_final_only_while_it_answers_and_has_nodes(
+    client: InfoClient, cluster: Played, why: HadoopError | JobError
+) -> None:
     task = client.submit_task(TaskSpec(("true",), name="refused"))
-    cluster.fails["refused"] = HadoopError("no such queue")
+    cluster.fails["refused"] = why
     turns = Turns(client, cluster, lambda _: None)
 
     cluster.up = False
@@ -153,7 +156,7 @@ def test_what_hadoop_refuses_is_final_only_while_it_answers(client: InfoClient, 
     cluster.up = True
     turns.turn()
     refused = client.task(task.task_id)
-    assert (refused.state, refused.reason) == (TaskState.FAILED, "no such queue")
+    assert (refused.state, refused.reason) == (TaskState.FAILED, str(why))
     never = client.submit_task(TaskSpec(("true",), name="never"))
     cluster.fails["never"] = JobError("the output exists")
     turns.turn()

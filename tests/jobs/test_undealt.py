@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -109,10 +109,20 @@ class Scene:
         self.now = 0.0
         self.images = Images()
         self.paper = Paper()
-        earlier = before.paper.records if before else ()
-        number = 2 if before else 1
+        self.number: int = before.number + 1 if before else 1
+        self.earlier: list[Record] = [*before.earlier, *before.paper.records] if before else []
         attempt = Attempt(
-            *(number, SPEC, cluster.filesystem, cluster.client, self.paper, "", earlier, 0.0, lambda: self.now)
+            *(
+                self.number,
+                SPEC,
+                cluster.filesystem,
+                cluster.client,
+                self.paper,
+                "",
+                self.earlier,
+                0.0,
+                lambda: self.now,
+            )
         )
         self.work = Looking(attempt, SETTLED, self.images)
         self.cluster = cluster
@@ -168,20 +178,27 @@ def test_containers_are_asked_for_before_the_items_are_known_and_get_leases_once
     assert "lease" in scene.ask(BETA)
 
 
-def test_what_has_passed_of_loading_when_the_plan_is_made_does_not_count(scene: Scene) -> None:
+@pytest.mark.parametrize(
+    ("nodes", "left"), [([BETA], {ALPHA: 30.0, "gamma": 5.0}), ([ALPHA, BETA], {ALPHA: 20.0, "gamma": 5.0})]
+)
+def test_what_has_passed_of_loading_when_the_plan_is_made_does_not_count(
+    scene: Scene, nodes: Sequence[str], left: Mapping[str, float]
+) -> None:
     name, client = SETTLED.program.name, scene.cluster.client
     speed_history.prepare(client, name, SETTLED.program.batch)
     speed_history.record(client, name, SETTLED.program.batch, {ALPHA: 1.0, BETA: 2.0})
     start_history.prepare(client, name)
     start_history.record(client, name, {ALPHA: 30.0, BETA: 50.0, "gamma": 5.0})
     scene.work.roles(scene.cluster)
-    scene.start(BETA)
-    scene.now = 10.0
+    scene.now = 50.0
+    for node in nodes:
+        scene.start(node)
+    scene.now = 60.0
     scene.ask(BETA)
 
     scene.decide()
 
-    assert scene.work._decision.start_seconds == {ALPHA: 20.0}, "beta is ready, and gamma's would be"
+    assert scene.work._decision.start_seconds == left, "whether beta is ready, and since when alpha loads"
 
 
 def test_who_asked_meanwhile_is_not_silent_and_who_did_not_has_not_begun(scene: Scene) -> None:
@@ -258,9 +275,15 @@ def test_an_attempt_that_was_lost_before_any_container_started_leaves_nothing(sc
     for node, weight in ((ALPHA, 0.0), ("gamma", 1.0)):
         scene.cluster.client.put_value("weight", node, weight)
 
-    (role,) = Scene(scene.cluster, before=scene).work.roles(scene.cluster)
+    second = Scene(scene.cluster, before=scene)
+    (role,) = second.work.roles(scene.cluster)
+    second.paper.append(Record(STARTED, {}))
+    third = Scene(scene.cluster, before=second)
+    (last,) = third.work.roles(scene.cluster)
 
-    assert role.nodes == [BETA, "gamma"]
+    assert role.nodes == last.nodes == [BETA, "gamma"]
+    for one in (second, third):
+        one.images.may_list.set()
 
 
 def test_where_many_wait_each_asks_more_seldom() -> None:

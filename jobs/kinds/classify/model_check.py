@@ -107,7 +107,7 @@ def _see_python(python: str) -> list[Any] | None:
     program = Path(python)
     place = program.parent.parent
     about, packages = place / "pyvenv.cfg", sorted(place.glob("lib/python*/site-packages"))
-    if not (program.is_absolute() and packages and about.is_file() and ALONE.search(about.read_text())):
+    if not (program.is_absolute() and packages and about.is_file() and ALONE.search(about.read_text(errors="replace"))):
         return None
     times = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in (program, about, *packages)]
     return [str(program.resolve()), times]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.request import Request, urlopen
 
 import psutil
@@ -212,6 +212,15 @@ class Command:
 
     process: subprocess.Popen[str]
     ended: subprocess.CompletedProcess[str] | None = field(default=None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """It is ended, unless it has ended by itself."""
+        if self.ended is None:
+            self.process.kill()
+            self.end()
 
     def end(self, seconds: float = 600) -> subprocess.CompletedProcess[str]:
         """What it has said, once it has ended by itself."""
