@@ -13,8 +13,9 @@ from bench.stage import PATIENT
 from hadoop.local import health, lifecycle
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import NoAnswer
+from tests.cluster import commands
 from tests.cluster.hadoop_scripts import Scripts, scripts_of
-from tests.cluster.site import Site
+from tests.cluster.site import Site, pause_after
 from tests.cluster.standing import Standing
 from tests.cluster.task_platform import Platform, platform_of
 from tests.cluster.task_session import Tasks, session_of
@@ -47,6 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _place(item: pytest.Item) -> int:
     used = getattr(item, "fixturenames", ())
     return max((place for place, name in enumerate(ORDER) if name in used), default=0)
+
+
+@pytest.fixture(scope="module")
+def kept_commands() -> Iterator[None]:
+    """Commands of a module that calls many share a process for each home."""
+    with commands.keeping():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +103,14 @@ def eventually() -> Eventually:
     """Wait until a condition holds, or fail in time; a daemon that is silent for now is asked again."""
 
     def wait(condition: Callable[[], object], seconds: float = 240.0) -> None:
-        deadline = time.monotonic() + seconds
+        begun = time.monotonic()
         while True:
             with suppress(NoAnswer):
                 if condition():
                     return
-            assert time.monotonic() < deadline, f"still not so after {seconds} s"
-            time.sleep(0.05)
+            waited = time.monotonic() - begun
+            assert waited < seconds, f"still not so after {seconds} s"
+            time.sleep(pause_after(waited))
 
     return wait
 

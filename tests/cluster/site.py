@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,6 +21,7 @@ from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from infosvc.wire.tasks import Task
+from tests.cluster import commands
 from tests.cluster.small_network import small_network
 
 KIND = "NODEWISE"
@@ -79,8 +79,7 @@ def applications(cluster: Cluster) -> list[dict[str, Any]]:
 def nodewise(home: Path, *words: str, url: str = "http://127.0.0.1:1") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, TIMEOUT_VARIABLE: str(ANSWER_SECONDS), "NODEWISE_URL": url}
     environment.pop("HADOOP_CONF_DIR", None)
-    command = [sys.executable, "-m", "nodewise", "--home", str(home), *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    return commands.run(home, words, environment)
 
 
 def find_processes(job_id: str, word: str) -> list[int]:
@@ -98,13 +97,19 @@ def find_processes(job_id: str, word: str) -> list[int]:
 
 def until(condition: Callable[[], Any], seconds: float = 240) -> Any:
     """What a condition gives once it holds; a daemon that is silent for now is asked again."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while True:
         with suppress(NoAnswer, URLError, ConnectionError, TimeoutError):
             if found := condition():
                 return found
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.1)
+        waited = time.monotonic() - begun
+        assert waited < seconds, "the condition did not come true in time"
+        time.sleep(pause_after(waited))
+
+
+def pause_after(waited: float) -> float:
+    """Seconds until one looks again: what takes long is looked at more seldom, as each look takes time from it."""
+    return min(max(0.1, waited / 20), 0.4)
 
 
 def wait_for_end(client: InfoClient, task_id: str, seconds: float = 240) -> Task:

@@ -22,6 +22,7 @@ from infosvc.wire.tasks import Task, TaskState
 from tests.cluster.site import nodewise, succeed, until
 from tests.cluster.task_platform import Platform, platform_of
 
+pytestmark = pytest.mark.usefixtures("kept_commands")
 PACKAGE = ("--package", "hdfs-native==0.14.7")
 LOST_SECONDS, GONE_SECONDS = 15, 120
 """Until YARN gives up a node that is silent, and what then still ends there may take."""
@@ -58,11 +59,20 @@ def damage(file: Path) -> None:
         content.write(b"damaged")
 
 
-@pytest.fixture
-def part(cluster: Cluster) -> Iterator[str]:
-    """Of the environment used@1, which is removed when the test ends."""
+@pytest.fixture(scope="module")
+def made(cluster: Cluster) -> Iterator[str]:
+    """The environment used@1, which is removed in the end; the name of its part."""
     yield make(cluster, "used")
     nodewise(cluster.home, "env", "rm", "used@1", "--force")
+
+
+@pytest.fixture
+def part(cluster: Cluster, made: str) -> str:
+    """Of that environment, which is made again where a test has removed it, or left it damaged."""
+    if nodewise(cluster.home, "env", "verify", "used@1").returncode == 0:
+        return made
+    nodewise(cluster.home, "env", "rm", "used@1", "--force")
+    return make(cluster, "used")
 
 
 def test_what_programs_use_is_not_removed(platform: Platform, cluster: Cluster, part: str) -> None:

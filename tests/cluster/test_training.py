@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 
-from bench.stage import START_SECONDS
+from bench.stage import PATIENT, START_SECONDS
 from hadoop.local import daemons, health, lifecycle
 from hadoop.local.daemons import Daemon
+from hadoop.rest.resourcemanager import ResourceManager
+from jobs.application.following import ask_proxy
 from tests.cluster.site import Site, find_processes, nodewise, succeed, until
 from tests.learning.results import EXACT, PROGRAM, differ, train_alone
 from tests.recipes.pages import block
 
+pytestmark = pytest.mark.usefixtures("kept_commands")
 HELD = """
 import pathlib, runpy, sys, time
 go, pause = pathlib.Path(sys.argv.pop(1)), time.sleep
@@ -56,21 +59,26 @@ def submit(site: Site) -> Callable[..., str]:
 
 
 def status(site: Site, job_id: str) -> dict[str, Any]:
-    ran = nodewise(site.cluster.home, "train", "status", job_id, "--json", url=site.client().url)
-    found: dict[str, Any] = json.loads(ran.stdout) if ran.returncode == 0 else {}
+    """What the command tells."""
+    found: dict[str, Any] = json.loads(succeed(site.nodewise("train", "status", job_id, "--json")))
     return found
 
 
+def look(site: Site, job_id: str) -> dict[str, Any]:
+    """What its application master tells of a run, nothing while there is none; a command would start a JVM for each."""
+    status = ask_proxy(site.cluster.rm_http, job_id)
+    return status.to_json() if status else {}
+
+
 def progress(site: Site, job_id: str) -> tuple[int, int]:
-    """The attempt and the steps, as the application master tells; 0 while there is none."""
-    told = status(site, job_id).get("status") or {}
+    """The attempt and the steps."""
+    told = look(site, job_id)
     return int(told.get("attempt", 0)), int(told.get("done", 0))
 
 
 def training(site: Site, job_id: str) -> dict[str, Any]:
-    """What the application master tells of members and generations; nothing while there is none."""
-    told = (status(site, job_id).get("status") or {}).get("section") or {}
-    found: dict[str, Any] = told.get("training", {})
+    """What is told of members and generations."""
+    found: dict[str, Any] = (look(site, job_id).get("section") or {}).get("training", {})
     return found
 
 
@@ -81,13 +89,9 @@ def sizes(site: Site, job_id: str) -> list[int]:
 
 def end(site: Site, job_id: str) -> dict[str, Any]:
     """The status of a run once it has ended."""
-
-    def ended() -> dict[str, Any] | None:
-        found = status(site, job_id)
-        return found if found.get("final") in ("SUCCEEDED", "FAILED", "KILLED") else None
-
-    found: dict[str, Any] = until(ended)
-    return found
+    manager = ResourceManager(site.cluster.rm_http, site.cluster.user, PATIENT)
+    until(lambda: not manager.is_running(job_id))
+    return status(site, job_id)
 
 
 def report(site: Site, run: str) -> dict[str, Any]:
@@ -112,6 +116,7 @@ def test_members_and_a_master_that_are_killed_change_nothing_of_what_is_found(
     job_id = submit(*words, program=(held.name, str(go)))
 
     until(lambda: progress(site, job_id)[1] > 0)
+    until(lambda: (status(site, job_id)["status"] or {}).get("done"))
     os.kill(min(find_processes(job_id, held.name)), signal.SIGKILL)  # its store process came later
     until(lambda: training(site, job_id).get("losses"))  # steps that were done before may be told of until then
     _, before = progress(site, job_id)
@@ -121,7 +126,8 @@ def test_members_and_a_master_that_are_killed_change_nothing_of_what_is_found(
     until(lambda: progress(site, job_id) > (2, before))
     go.touch()
 
-    assert end(site, job_id)["final"] == "SUCCEEDED", status(site, job_id)["diagnostics"]
+    ended = end(site, job_id)
+    assert ended["final"] == "SUCCEEDED", ended["diagnostics"]
     found = found_by_members(site, job_id)
     assert len(found) >= 2
     assert max(differ(one, alone) for one in found) < EXACT
@@ -148,7 +154,8 @@ def test_a_node_that_is_added_to_the_cluster_joins_the_members(
     until(lambda: 3 in sizes(site, job_id))
     go.touch()
 
-    assert end(site, job_id)["final"] == "SUCCEEDED", status(site, job_id)["diagnostics"]
+    ended = end(site, job_id)
+    assert ended["final"] == "SUCCEEDED", ended["diagnostics"]
     found = found_by_members(site, job_id)
     assert len(found) == 3 and max(differ(one, alone) for one in found) < EXACT
     generations = [set(one["nodes"]) for one in report(site, job_id)["generations"]]

@@ -52,6 +52,16 @@ credentials = java("org.apache.hadoop.security.Credentials").readTokenStorageFil
 found = sorted((str(one.getKind()), str(one.getService()), str(one.decodeIdentifier().getUser().getShortUserName()))
                for one in credentials.getAllTokens())
 """
+# A command would start a JVM and log in for each look at a job.
+STATUS = f"""{_START}
+from hadoop.client.yarn import Yarn
+from jobs.application import following
+
+sys.kept_yarn = getattr(sys, "kept_yarn", None) or Yarn()
+known = sys.kept_yarn.application(job)
+told = following.ask(known)
+found = [known.has_ended, told.to_json() if told else {{}}]
+"""
 # An application whose master says one word and ends: there is a log to be read.
 SAY = f"""{_START}
 import time

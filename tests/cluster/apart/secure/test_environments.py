@@ -71,7 +71,9 @@ def test_members_read_hdfs_by_their_tokens_in_an_environment_that_nodes_fetch_ah
         assert list((service.cluster.node_dir(node) / "local" / "filecache").glob(f"*/{blob}"))
     submitted = training.report()["job_id"]
     printed = "/opt/env/lib/python3.11/site-packages/hdfs_native/__init__.py True"
-    until(lambda: printed in service.nodewise("train", "logs", submitted).stdout)
+    until(lambda: submitted in service.jobs("FINISHED", "FAILED", "KILLED"))
+    told = service.nodewise("train", "logs", submitted)
+    assert printed in told.stdout, told.stderr
 
 
 @pytest.mark.usefixtures("environment")

@@ -29,7 +29,6 @@ from tests.learning.results import EXACT, differ, train_alone
 
 Eventually = Callable[..., None]
 BOTH = ("resourcemanager", "namenode")
-FINAL = ("SUCCEEDED", "FAILED", "KILLED")
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +59,9 @@ def docker(place: Place, environment: Any) -> Iterator[DockerHere]:
 
 
 @pytest.fixture
-def work(service: Place, docker: DockerHere, tmp_path: Path) -> Iterator[Work]:
+def work(service: Place, docker: DockerHere, alice: Scripts, tmp_path: Path) -> Iterator[Work]:
     """Work that has begun, and goes on until a test lets it end."""
-    begun = start_work(service, tmp_path)
+    begun = start_work(service, alice, tmp_path)
     try:
         yield begun
     finally:
@@ -165,12 +164,14 @@ def test_training_a_chain_and_an_array_go_on_when_both_are_killed_and_a_member_t
     for kind in BOTH:
         assert service.active(kind) == service.other_than(before[kind])
     until(work.is_whole_again)
+    until(lambda: work.members_told() == MEMBERS)
     work.go.touch()
 
     assert work.ended(work.chain) == [("succeeded", "", ""), ("succeeded", "", "the word\n")]
     module = "/opt/env/lib/python3.11/site-packages/packaging/__init__.py"
     assert work.ended(work.array) == [("succeeded", "", f"{number} {module}\n") for number in ARRAY]
-    ended: Any = until(lambda: (found := work.training_status()).get("final") in FINAL and found)
+    until(work.has_ended)
+    ended = service.ask_command("train", "status", work.training)
     assert ended["final"] == "SUCCEEDED", ended["diagnostics"]
     told = service.ask_command("train", "report", TRAINING)
     assert (told["steps"], told["checkpoint"], len(told["losses"])) == (STEPS, STEPS, 1)

@@ -15,6 +15,8 @@ from infosvc.wire.records import Role
 from infosvc.wire.task_spec import TaskSpec
 from infosvc.wire.tasks import Task
 from tests.cluster.apart.secure.place import Place
+from tests.cluster.apart.secure.scripts import STATUS
+from tests.cluster.hadoop_scripts import Scripts
 from tests.cluster.site import ANSWER_SECONDS, find_processes, succeed, until, wait_for_end
 from tests.learning.results import PROGRAM
 
@@ -35,6 +37,7 @@ class Work:
     """A training run of alice's, a chain and an array of bob's; the first two end once there is the file `go`."""
 
     place: Place
+    alice: Scripts
     bob: InfoClient
     go: Path
     training: str
@@ -47,15 +50,13 @@ class Work:
         wanted = (f"task:{self.chain[0].task_id}", f"task:{self.array[0].task_id}", "kind=train")
         return all(any(tag in of_one for of_one in tags) for tag in wanted)
 
-    def training_status(self) -> Mapping[str, Any]:
-        """What is told of the training run; nothing while nobody tells it."""
-        ran = self.place.nodewise("train", "status", self.training, "--json")
-        found: Mapping[str, Any] = json.loads(ran.stdout) if ran.returncode == 0 else {}
-        return found
-
     def has_trained(self) -> bool:
         """Whether the members have come together and done a step."""
-        return bool((self.training_status().get("status") or {}).get("done"))
+        return bool(self._look()[1].get("done"))
+
+    def has_ended(self) -> bool:
+        """Whether the training run has ended."""
+        return bool(self._look()[0])
 
     def lose_a_member(self) -> None:
         """Kill one member of the training run; its store process came later."""
@@ -63,10 +64,24 @@ class Work:
 
     def is_whole_again(self) -> bool:
         """Whether the training run knows of its loss, and has all its members."""
-        told = (self.training_status().get("status") or {}).get("section") or {}
-        training = told.get("training", {})
+        training = (self._look()[1].get("section") or {}).get("training", {})
         sizes = [len(one["nodes"]) for one in training.get("generations", ())]
         return bool(training.get("losses")) and sizes[-1:] == [MEMBERS]
+
+    def members_told(self) -> int:
+        """How many members the command tells of, which asks the application master now."""
+        told = self.place.ask_command("train", "status", self.training)["status"] or {}
+        generations = (told.get("section") or {}).get("training", {}).get("generations")
+        return len(generations[-1]["nodes"]) if generations else 0
+
+    def _look(self) -> tuple[bool, Mapping[str, Any]]:
+        """Whether the training run has ended, and what its application master tells; nothing while nobody answers."""
+        try:
+            has_ended, told = self.alice.find(STATUS, job=self.training)
+        except AssertionError as error:
+            print(error)  # for whoever reads why a test has failed
+            return False, {}
+        return has_ended, told
 
     def found_by_members(self) -> list[list[float]]:
         """What each member that came to the end has printed."""
@@ -80,7 +95,7 @@ class Work:
         return [(one.state, one.reason, self.bob.task_log(one.task_id, "stdout").text) for one in known]
 
 
-def start_work(place: Place, folder: Path) -> Work:
+def start_work(place: Place, alice: Scripts, folder: Path) -> Work:
     """Start all of it, the array last; bob is a user of the service, whom it serves with alice's keytab."""
     with InfoClient.from_token_file(place.url, place.token_file, ANSWER_SECONDS) as admin:
         _, token = admin.create_token("bob", Role.USER)
@@ -92,7 +107,7 @@ def start_work(place: Place, folder: Path) -> Work:
     words = ("--members", str(MEMBERS), "--memory", "512", "--output", TRAINING, "--file", str(PROGRAM), "--json")
     program = ("--", "python", PROGRAM.name, *BATCH, "--until", str(go))
     submitted = json.loads(succeed(place.nodewise("train", "submit", *words, *program)))
-    begun = Work(place, bob, go, submitted["job_id"], (first, second))
+    begun = Work(place, alice, bob, go, submitted["job_id"], (first, second))
     until(begun.has_trained)
     return replace(begun, array=tuple(bob.submit_task(_one_of_array(number)) for number in ARRAY))
 
