@@ -117,7 +117,7 @@ def run(home: Path, words: tuple[str, ...], environment: Mapping[str, str]) -> C
 
 
 @contextmanager
-def keeping() -> Iterator[None]:
+def keep_processes() -> Iterator[None]:
     """Processes are kept in this block, and end with it: what a cluster's settings are is read once by each."""
     _COMMANDS.is_keeping = True
     try:

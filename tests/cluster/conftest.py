@@ -53,7 +53,7 @@ def _place(item: pytest.Item) -> int:
 @pytest.fixture(scope="module")
 def kept_commands() -> Iterator[None]:
     """Commands of a module that calls many share a process for each home."""
-    with commands.keeping():
+    with commands.keep_processes():
         yield
 
 

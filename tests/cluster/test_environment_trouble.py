@@ -60,17 +60,17 @@ def damage(file: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(cluster: Cluster) -> Iterator[str]:
+def first_part(cluster: Cluster) -> Iterator[str]:
     """The environment used@1, which is removed in the end; the name of its part."""
     yield make(cluster, "used")
     nodewise(cluster.home, "env", "rm", "used@1", "--force")
 
 
 @pytest.fixture
-def part(cluster: Cluster, made: str) -> str:
+def part(cluster: Cluster, first_part: str) -> str:
     """Of that environment, which is made again where a test has removed it, or left it damaged."""
     if nodewise(cluster.home, "env", "verify", "used@1").returncode == 0:
-        return made
+        return first_part
     nodewise(cluster.home, "env", "rm", "used@1", "--force")
     return make(cluster, "used")
 

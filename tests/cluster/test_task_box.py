@@ -9,7 +9,6 @@ import secrets
 import shlex
 import signal
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,9 +18,9 @@ import psutil
 import pytest
 
 from bench.docker_here import DockerHere
-from boxes.broker.frames import SOCKET
 from hadoop.local.lifecycle import Cluster
 from tests.boxes.test_docker_pull import with_layer
+from tests.cluster.node_docker import docker_of
 from tests.cluster.site import nodewise, succeed, until
 from tests.cluster.task_platform import platform_of
 from tests.cluster.task_session import Tasks
@@ -37,15 +36,10 @@ LINGER = "trap '' TERM; (setsid sleep 3600.75 &) ; echo ready; while :; do sleep
 @pytest.fixture(scope="module")
 def docker(cluster: Cluster) -> Iterator[DockerHere]:
     """Docker and a broker where nodes look for it, and an image in HDFS that the broker allows."""
-    Path(SOCKET).parent.mkdir(parents=True, exist_ok=True)
-    made = DockerHere(Path(tempfile.mkdtemp(prefix="nw-docker-")), [cluster.home], Path(SOCKET))
-    try:
-        made.start()
+    with docker_of(cluster) as made:
         added = nodewise(cluster.home, "task", "image", "add", str(made.archive), "--name", "here", "--json")
         assert json.loads(succeed(added))["id"] == made.image
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture

@@ -111,19 +111,8 @@ class Scene:
         self.paper = Paper()
         self.number: int = before.number + 1 if before else 1
         self.earlier: list[Record] = [*before.earlier, *before.paper.records] if before else []
-        attempt = Attempt(
-            *(
-                self.number,
-                SPEC,
-                cluster.filesystem,
-                cluster.client,
-                self.paper,
-                "",
-                self.earlier,
-                0.0,
-                lambda: self.now,
-            )
-        )
+        disk, service = cluster.filesystem, cluster.client
+        attempt = Attempt(self.number, SPEC, disk, service, self.paper, "", self.earlier, 0.0, lambda: self.now)
         self.work = Looking(attempt, SETTLED, self.images)
         self.cluster = cluster
 

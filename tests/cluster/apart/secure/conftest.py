@@ -94,12 +94,8 @@ def environment(place: Place) -> Any:
 def long_job(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Command, Path]]:
     """A job that outlives its tokens while other tests run, and the copy that it makes of them."""
     copy = tmp_path_factory.mktemp("long") / "tokens"
-    command = place.start_using(copy, OUTLIVING)
-    try:
+    with place.start_using(copy, OUTLIVING) as command:
         yield command, copy
-    finally:
-        command.process.kill()
-        command.end()
 
 
 def _judge(place: Place) -> None:

@@ -1,31 +1,14 @@
-"""Docker where nodes look for it, and images that alice puts into HDFS."""
+"""Images that alice puts into HDFS, and who reads them there."""
 
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from bench.docker_here import DockerHere
-from boxes.broker.frames import SOCKET
 from tests.cluster.apart.secure.place import Place
 from tests.cluster.site import succeed
 
 IMAGES = "/user/alice/.nodewise/images"
-
-
-@contextmanager
-def docker_of(place: Place) -> Iterator[DockerHere]:
-    """Docker and a broker, and an image that the broker allows."""
-    Path(SOCKET).parent.mkdir(parents=True, exist_ok=True)
-    made = DockerHere(Path(tempfile.mkdtemp(prefix="nw-docker-")), [place.cluster.home], Path(SOCKET))
-    made.start()
-    try:
-        yield made
-    finally:
-        made.stop()
 
 
 def add_image(place: Place, docker: DockerHere) -> str:

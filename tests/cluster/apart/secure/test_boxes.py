@@ -16,7 +16,6 @@ from tests.cluster.apart.secure.images import (
     IMAGES,
     add_image,
     add_image_of_environment,
-    docker_of,
     find_layer,
     find_readers,
     path_of,
@@ -24,6 +23,7 @@ from tests.cluster.apart.secure.images import (
 from tests.cluster.apart.secure.place import Place
 from tests.cluster.apart.secure.scripts import OWNERS, PERMIT
 from tests.cluster.hadoop_scripts import Scripts
+from tests.cluster.node_docker import docker_of
 from tests.cluster.site import succeed, until
 
 LOOK = """
@@ -36,7 +36,7 @@ print(sorted(os.listdir("..")), [name for name in os.environ if "HADOOP" in name
 @pytest.fixture(scope="module")
 def docker(place: Place) -> Iterator[DockerHere]:
     """Docker and a broker where nodes look for it, and an image that the broker allows."""
-    with docker_of(place) as made:
+    with docker_of(place.cluster) as made:
         yield made
 
 

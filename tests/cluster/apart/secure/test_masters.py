@@ -19,11 +19,12 @@ from bench.docker_here import DockerHere
 from bench.stage import START_SECONDS
 from hadoop.local import daemons, health, lifecycle, processes
 from hadoop.local.lifecycle import Cluster
-from tests.cluster.apart.secure.images import add_image, add_image_of_environment, docker_of
+from tests.cluster.apart.secure.images import add_image, add_image_of_environment
 from tests.cluster.apart.secure.place import LOADED, OUTLIVING, PICTURES, Command, Place, see_at_work
 from tests.cluster.apart.secure.scripts import PAGES, SAY
 from tests.cluster.apart.secure.work import ARRAY, BATCH, MEMBERS, STEPS, TRAINING, Work, start_work
 from tests.cluster.hadoop_scripts import Scripts
+from tests.cluster.node_docker import docker_of
 from tests.cluster.site import succeed, until
 from tests.learning.results import EXACT, differ, train_alone
 
@@ -36,19 +37,15 @@ def job(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comm
     """A job that has begun, and outlives its tokens while masters end."""
     place.whole()
     copy = tmp_path_factory.mktemp("job") / "tokens"
-    command = place.start_using(copy, OUTLIVING)
-    try:
+    with place.start_using(copy, OUTLIVING) as command:
         until(copy.exists)
         yield command
-    finally:
-        command.process.kill()
-        command.end()
 
 
 @pytest.fixture
 def docker(place: Place, environment: Any) -> Iterator[DockerHere]:
     """Docker that stands still, so that a task waits for its image, which HDFS has, until a test lets it go on."""
-    with docker_of(place) as made:
+    with docker_of(place.cluster) as made:
         add_image_of_environment(place, made, add_image(place, made))
         made.forget_image()
         made.dockerd.send_signal(signal.SIGSTOP)
