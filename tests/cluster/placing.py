@@ -41,6 +41,9 @@ program.room.memory-mb = 64
 PATIENCE = {"yarn.scheduler.skip.node.multiplier": "120"}
 """YARN passes over a node that it has not heard of for two heartbeats, which is a second: here for a minute."""
 
+LIGHT_JAVA = "JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1"
+"""For the masters of Hadoop's distributed shell, which live for seconds."""
+
 
 @dataclass
 class Placing:
@@ -133,15 +136,20 @@ class Placing:
 def placing_on(home: Path, nodes: int, jars: Path | None = None, *, mapreduce: bool = False) -> Iterator[Placing]:
     """A new cluster of this home with the plug-in, and the service; both end with the block."""
     placing = None
-    render = site.render
+    render, usual = site.render, site.node_values
 
     def render_patiently(cluster: Cluster) -> None:
         render(cluster)
         add_properties(cluster.conf_dir / "yarn-site.xml", PATIENCE)
 
+    def with_light_java(cluster: Cluster, node: str) -> dict[str, object]:
+        found = usual(cluster, node)
+        return found | {"hadoop_container_env": f"{found['hadoop_container_env']},{LIGHT_JAVA}"}
+
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(site, "render", render_patiently)
+            patch.setattr(site, "node_values", with_light_java)
             made = lifecycle.up(
                 home, nodes=nodes, jars=jars, plugin=True, mapreduce=mapreduce, ready_seconds=START_SECONDS
             )

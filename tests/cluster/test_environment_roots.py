@@ -21,6 +21,7 @@ from tests.cluster.task_platform import Platform, platform_of
 from tests.environments.image_archives import Entry, file, other, programs, save
 from tests.recipes.pages import block
 
+pytestmark = pytest.mark.usefixtures("kept_commands")
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("dash", "cat", "env", "pwd", "ls", "touch")
 ISSUE = "of the image\n"

@@ -12,7 +12,6 @@ from bench.faults.kinds import find_kinds
 from bench.faults.local import Local
 from bench.faults.place import Trial
 from bench.faults.writer import Writer
-from bench.stage import PICTURES as FOLDER
 from bench.stage import on_cluster, until
 from tests.cluster.many_pictures import load_pictures
 from tests.cluster.standing import Standing
@@ -39,7 +38,7 @@ def place(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """The shared cluster, whose daemons are killed here; whoever uses it next mends it."""
     standing.end_site()
     cluster = standing.cluster()
-    load_pictures(cluster, tmp_path_factory.mktemp("pictures"), FOLDER, PICTURES)
+    load_pictures(cluster, tmp_path_factory.mktemp("pictures"), PICTURES)
     with on_cluster(cluster, PICTURES) as stage:
         stage.judge([1.0, 1.0, 1.0, 2.0])
         yield Local(stage)

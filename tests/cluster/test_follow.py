@@ -26,7 +26,7 @@ from bench.stage import module_of
 from hadoop.local import processes
 from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from jobs.division.decision_store import UNKNOWN_SECONDS
-from tests.cluster.many_pictures import load_pictures
+from tests.cluster.many_pictures import FOLDER, load_pictures
 from tests.cluster.site import ANSWER_SECONDS, Site, applications, job_files, succeed, until
 from tests.cluster.small_network import small_network
 from tests.cluster.test_job import running
@@ -101,7 +101,7 @@ def submitting(site: Site, output: str) -> tuple[str, ...]:
     """The words that submit a job whose processes may stand still for a while."""
     given = (
         "--input",
-        "/data/many",
+        FOLDER,
         "--capability",
         "perf_even",
         "--output",
@@ -201,7 +201,7 @@ class Work:
 
 @pytest.fixture(scope="module")
 def site(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    load_pictures(site.cluster, tmp_path_factory.mktemp("many"), "/data/many", MANY)
+    load_pictures(site.cluster, tmp_path_factory.mktemp("many"), MANY)
     return site
 
 

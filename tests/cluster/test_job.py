@@ -24,11 +24,11 @@ from jobs.application.package import WORKER_PYTHON
 from jobs.division import speed_history
 from jobs.division.decision_store import tags
 from jobs.division.readings import Program
-from tests.cluster.many_pictures import load_pictures
+from tests.cluster.many_pictures import FOLDER, load_pictures
 from tests.cluster.site import BROKEN, EXAMPLES, PICTURES, Site, applications, job_files, succeed, until
 from tests.recipes.pages import block
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("kept_commands")]
 
 UNHURRIED = ("--lease-seconds", "120", "--container-wait", "300")
 """With these each node does what was planned for it, however long it pauses."""
@@ -256,13 +256,13 @@ def test_weights_that_do_not_fit_are_refused_by_name(site: Site, tmp_path: Path)
 
 def test_a_container_with_too_little_memory_is_told_apart(site: Site, tmp_path: Path) -> None:
     """The network alone takes twice as much, and YARN looks each three seconds: so there are images for longer."""
-    load_pictures(site.cluster, tmp_path / "many", "/data/many", 480)
+    load_pictures(site.cluster, tmp_path / "many", 480)
     client = site.client()
     client.put_producer(Producer("lone_judgement", cmd="", time_max=3600, kind=Kind.PROGRAM))
     for node in site.cluster.nodes:  # on one of them it is tried often enough
         client.put_value("lone_judgement", node, int(node == site.cluster.nodes[0]))
 
-    words = ("--input", "hdfs:///data/many", "--engine", "mxnet", "--memory", "256")
+    words = ("--input", f"hdfs://{FOLDER}", "--engine", "mxnet", "--memory", "256")
     done = site.submit("hdfs:///out/cramped", *words, capability="lone_judgement")
 
     assert "memory kill" in done.stdout + done.stderr

@@ -21,13 +21,14 @@ import pytest
 from infosvc.wire.records import Kind, Producer, Role
 from jobs.kinds.pool.client import Pools
 from jobs.kinds.pool.wishes import Picture
-from tests.cluster.many_pictures import load_pictures
+from tests.cluster import commands
+from tests.cluster.many_pictures import FOLDER, load_pictures
 from tests.cluster.site import BROKEN, PICTURES, Site, applications, job_files, succeed, until
 from tests.cluster.small_network import small_network
 from tests.cluster.test_job import rows
 from tests.recipes.pages import block
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("kept_commands")]
 
 MANY = 300
 """Pictures of a job that lasts long enough to have something killed in it."""
@@ -85,8 +86,8 @@ def cold(site: Site) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def many(site: Site, cold: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
-    load_pictures(site.cluster, tmp_path_factory.mktemp("many"), "/data/many", MANY)
-    return "/data/many"
+    load_pictures(site.cluster, tmp_path_factory.mktemp("many"), MANY)
+    return FOLDER
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def pool(site: Site, cold: dict[str, Any]) -> Iterator[str]:
 def test_two_jobs_at_once_have_the_rows_of_a_job_of_its_own(site: Site, cold: dict[str, Any], pool: str) -> None:
     before = len(applications(site.cluster))
 
-    with ThreadPoolExecutor(2) as threads:
+    with commands.apart(), ThreadPoolExecutor(2) as threads:
         done = list(threads.map(lambda name: submit(site, f"/pools/{name}", "--wait"), ("one", "two")))
 
     reports = [json.loads(succeed(one)) for one in done]
@@ -179,7 +180,7 @@ def test_a_second_pool_of_a_name_is_refused(site: Site, pool: str) -> None:
 
 def test_of_two_commands_that_bring_up_a_pool_of_one_name_at_once_one_does(site: Site, pool: str) -> None:
     words = ("pool", "up", "twins", *small_network(site.cluster.home), "--json")
-    with ThreadPoolExecutor(2) as threads:
+    with commands.apart(), ThreadPoolExecutor(2) as threads:
         done = list(threads.map(lambda _: site.nodewise(*words), range(2)))
 
     assert sorted(one.returncode for one in done) == [0, 1]
@@ -377,7 +378,7 @@ def test_one_whose_results_could_not_be_stored_is_resumed(site: Site, pool: str,
 def test_jobs_go_on_when_the_pool_s_master_is_killed(site: Site, pool: str, many: str) -> None:
     workers = {process.pid for process in processes(pool, "jobs.worker")}
     (master,) = processes(pool, "jobs.kinds")
-    with ThreadPoolExecutor(2) as threads:
+    with commands.apart(), ThreadPoolExecutor(2) as threads:
         done = threads.map(lambda number: submit(site, f"/pools/master{number}", source=many), range(2))
         given = [json.loads(succeed(one))["job_id"] for one in done]
     until(lambda: all(job(site, one)["done"] > 0 for one in given))
@@ -410,7 +411,7 @@ def test_a_pool_goes_down_when_its_jobs_are_done_and_leaves_nothing(site: Site, 
 def test_a_pool_that_nobody_needs_ends_and_a_job_may_wait_for_one(site: Site, pool: str, tmp_path: Path) -> None:
     until(lambda: state(site, pool)[0] == "FINISHED")
     words = (*small_network(site.cluster.home), "--nodes", "2", "--best-by", "perf_even", "--idle", "20s")
-    with ThreadPoolExecutor(1) as threads:
+    with commands.apart(), ThreadPoolExecutor(1) as threads:
         waits = threads.submit(submit, site, "/pools/waited", "--wait-for-pool", "240", "--wait")
         found = json.loads(succeed(site.nodewise("pool", "up", "photos", *words, "--json")))["job_id"]
         report = json.loads(succeed(waits.result()))

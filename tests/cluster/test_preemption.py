@@ -15,7 +15,6 @@ import pytest
 from bench.distributed_shell import places, running_shells, shell
 from bench.info.errors import BenchError
 from bench.stage import CAPABILITY, PATIENT, Stage, module_of, on_cluster, restart, until
-from bench.stage import PICTURES as FOLDER
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.errors import Conflict, InfoError, NotFound
 from infosvc.wire.task_spec import TaskSpec
@@ -51,7 +50,7 @@ def stage(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """Most of the shared cluster belongs to a queue that jobs do not run in."""
     standing.end_site()
     cluster = standing.cluster()
-    load_pictures(cluster, tmp_path_factory.mktemp("pictures"), FOLDER, PICTURES)
+    load_pictures(cluster, tmp_path_factory.mktemp("pictures"), PICTURES)
     with on_cluster(cluster, PICTURES) as stage:
         stage.judge([1.0] * 4)
         standing.note_changed("resourcemanager")

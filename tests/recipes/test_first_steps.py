@@ -23,7 +23,8 @@ from tests.recipes.shell import Shell, changed, stop
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
 URL = "http://127.0.0.1:8400"  # as the pages have it: nothing else may listen there
-NODES = 4
+NODES = 2
+"""Fewer than the page has."""
 PICTURES = 100
 
 
@@ -96,7 +97,8 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirstSteps]:
     own = home / ".nodewise"
     assert not answers(), f"somebody else's service listens at {URL}"
     up = "nodewise cluster up"
-    serving = shell.start(changed(block("use-cluster"), (up, f"{up} --wait {START_SECONDS:.0f}")))
+    fewer = (f"{up} --nodes 4", f"{up} --wait {START_SECONDS:.0f} --nodes {NODES}")
+    serving = shell.start(changed(block("use-cluster"), fewer))
     try:
         until(lambda: answers() or serving.poll() is not None, 600)
         assert serving.poll() is None, "the cluster or the service did not start"
