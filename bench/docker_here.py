@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from bench.image_here import make_image
@@ -54,11 +54,16 @@ class DockerHere:
     def start(self) -> None:
         """Start both, once no other has the socket; Docker has the image."""
         self._claim = os.open(f"{self.socket}.lock", os.O_CREAT | os.O_WRONLY)  # given back when this process ends
-        until(self._is_claimed, CLAIM_SECONDS, f"{self.socket} is free")
-        self.start_docker()
-        with self.archive.open("rb") as archive:
-            self.engine.load(pieces(archive))
-        self.start_broker()
+        with ExitStack() as begun:  # where it cannot all be started, nothing of it stays
+            begun.callback(os.close, self._claim)
+            begun.callback(self._take_away)
+            until(self._is_claimed, CLAIM_SECONDS, f"{self.socket} is free")
+            self.start_docker()
+            begun.callback(self._end_docker)
+            with self.archive.open("rb") as archive:
+                self.engine.load(pieces(archive))
+            self.start_broker()
+            begun.pop_all()
 
     def start_docker(self) -> None:
         """Start dockerd anew with what an earlier one left."""
@@ -70,7 +75,11 @@ class DockerHere:
         own = os.environ | {"TMPDIR": str(self.folder)}  # a containerd that answers late leaves its stacks there
         with (self.folder / "dockerd.log").open("ab") as log:
             self.dockerd = subprocess.Popen(words, stdout=log, stderr=log, env=own, start_new_session=True)
-        until(self._answers, SECONDS, "Docker answers")
+        try:
+            until(self._answers, SECONDS, "Docker answers")
+        except BaseException:
+            self.kill_docker()
+            raise
 
     def kill_docker(self) -> None:
         """End dockerd and its containerd by SIGKILL; what runs in boxes goes on without them."""
@@ -84,12 +93,12 @@ class DockerHere:
         words = [sys.executable, "-m", "boxes.broker", "--listen", str(self.socket), "--settings", str(self.settings)]
         self.broker = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT)
         if not (self.broker.stdout and self.broker.stdout.readline().startswith(b"listening")):
+            self._end_broker()
             raise BenchError("the broker of boxes does not listen")
 
     def stop(self) -> None:
         """End both, with all boxes, and take away what they left and mounted."""
-        self.broker.kill()
-        self.broker.communicate()
+        self._end_broker()
         self.stop_docker()
         os.close(self._claim)
 
@@ -98,8 +107,19 @@ class DockerHere:
         for container in self.containers():
             with suppress(EngineError):  # a guard removes it already
                 self.engine.ask("DELETE", f"/containers/{container}", force="1")
+        self._end_docker()
+        self._take_away()
+
+    def _end_broker(self) -> None:
+        self.broker.kill()
+        self.broker.communicate()
+
+    def _end_docker(self) -> None:
         self.dockerd.send_signal(signal.SIGTERM)
         self.dockerd.wait(SECONDS)
+
+    def _take_away(self) -> None:
+        """Unmount and delete what Docker has left."""
         mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         for mount in sorted((one for one in mounts if one.startswith(f"{self.folder}/")), reverse=True):
             subprocess.run(["umount", "--lazy", mount], check=True)

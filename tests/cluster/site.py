@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -126,6 +127,12 @@ def wait_for_end(client: InfoClient, task_id: str, seconds: float = 240) -> Task
 def succeed(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def told_by_master(status: subprocess.CompletedProcess[str]) -> dict[str, Any] | None:
+    """What `job status` tells; None where the application master has not answered it in time."""
+    told: dict[str, Any] = json.loads(succeed(status))
+    return told if told["status"] else None
 
 
 def add_properties(file: Path, entries: Mapping[str, str]) -> None:

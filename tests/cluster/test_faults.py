@@ -29,6 +29,8 @@ JOBS = (
     ("job",),
 )
 """The faults of each; what takes long, to do or to mend, comes last, lest the job ends meanwhile."""
+MOST_IN_VAIN = 3
+"""Jobs that end before anything hits them, on a machine that pauses as they begin."""
 SELDOM = (("zombie_master",), ("stuck", "resourcemanager"), ("client", "node"))
 """Those that a usual run leaves out; bench.faults has them, too."""
 
@@ -48,13 +50,14 @@ def place(standing: Standing, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_no_picture_is_lost(place: Local, kinds: tuple[str, ...], request: pytest.FixtureRequest) -> None:
     if kinds in SELDOM:
         request.getfixturevalue("only_when_long")
-    left = list(kinds)
+    left, in_vain = list(kinds), 0
     while left:  # what came too late for a job gets one more, in which it comes earlier
         outcome = trials.run(place, JOBS.index(kinds), left, random.Random(SEED), PICTURES)
 
         assert outcome.wrong == [], outcome
         assert outcome.rows == PICTURES
-        assert outcome.faults, outcome
+        in_vain += not outcome.faults
+        assert in_vain < MOST_IN_VAIN, outcome
         left = outcome.missed
 
 

@@ -27,7 +27,7 @@ from hadoop.local import processes
 from infosvc.wire.service_options import TIMEOUT_VARIABLE
 from jobs.division.decision_store import UNKNOWN_SECONDS
 from tests.cluster.many_pictures import FOLDER, load_pictures
-from tests.cluster.site import ANSWER_SECONDS, Site, applications, job_files, succeed, until
+from tests.cluster.site import ANSWER_SECONDS, Site, applications, job_files, succeed, told_by_master, until
 from tests.cluster.small_network import small_network
 from tests.cluster.test_job import running
 
@@ -250,7 +250,7 @@ def doomed(site: Site, tmp_path: Path) -> Iterator[Callable[..., Work]]:
 
 
 def test_the_status_of_a_running_job_tells_of_each_node(work: Work) -> None:
-    found = json.loads(succeed(work.site.nodewise("job", "status", work.job_id, "--json")))
+    found = until(lambda: told_by_master(work.site.nodewise("job", "status", work.job_id, "--json")))
     shown = succeed(work.site.nodewise("job", "status", work.job_id))
 
     assert (found["state"], found["status"]["state"], found["status"]["images"]) == ("RUNNING", "running", MANY)

@@ -19,7 +19,7 @@ from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.client import InfoClient
 from infosvc.wire.records import Kind, Producer
 from jobs.application import following
-from tests.cluster.site import Site, applications, nodewise, succeed, until
+from tests.cluster.site import Site, applications, nodewise, succeed, told_by_master, until
 from tests.recipes.pages import block
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,12 +122,12 @@ def test_a_job_that_runs_can_be_looked_at_and_killed(
         return found is not None and states == ["working"] * 3 and len(found.containers) == 3
 
     until(is_at_work)
-    found = json.loads(succeed(nodewise(cluster.home, "job", "status", job_id, "--json")))["status"]
+    found = until(lambda: told_by_master(nodewise(cluster.home, "job", "status", job_id, "--json")))["status"]
     assert [one["state"] for one in found["nodes"]] == ["working"] * 3 and len(found["containers"]) == 3
     assert (found["kind"], found["done"], found["of"], found["unit"]) == ("command", 0, 3, "copies")
     printed = until(lambda: [one for one in lines(cluster, job_id) if one["role"] == "copy"])
     assert "says: hello" in printed[0]["line"]
-    assert f"Program: {program}" in succeed(nodewise(cluster.home, "job", "status", job_id))
+    until(lambda: f"Program: {program}" in succeed(nodewise(cluster.home, "job", "status", job_id)))
     page = ResourceManager(cluster.rm_http).read_proxied(job_id, "/", PATIENT).decode()
     assert f'<th scope="row">Program</th><td class="words">{program}</td>' in page
     assert "own disk" not in page.lower() and f"nodewise job report {job_id} --html" in page

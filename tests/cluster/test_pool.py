@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,7 +24,7 @@ from jobs.kinds.pool.client import Pools
 from jobs.kinds.pool.wishes import Picture
 from tests.cluster import commands
 from tests.cluster.many_pictures import FOLDER, load_pictures
-from tests.cluster.site import BROKEN, PICTURES, Site, applications, job_files, succeed, until
+from tests.cluster.site import BROKEN, PICTURES, Site, applications, job_files, succeed, told_by_master, until
 from tests.cluster.small_network import small_network
 from tests.cluster.test_job import rows
 from tests.recipes.pages import block
@@ -70,6 +71,19 @@ def processes(application_id: str, module: str) -> list[psutil.Process]:
         if is_of and module in words and "python" in words[0] and is_first:
             found.append(process)
     return found
+
+
+@contextmanager
+def standing_still(pool: str, but: int = 0) -> Iterator[None]:
+    """Workers of a pool stand still, so that no job ends before what a test does to it."""
+    still = [process for process in processes(pool, "jobs.worker") if process.pid != but]
+    for process in still:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in still:
+            process.resume()
 
 
 def read_outcomes(site: Site, output: str) -> dict[str, Any]:
@@ -327,11 +341,13 @@ def test_the_page_s_calls_give_the_pool_a_job_and_show_it(
 def test_a_worker_that_is_killed_is_replaced_and_no_picture_is_lost(site: Site, pool: str, many: str) -> None:
     victims = {process.pid for process in processes(pool, "jobs.worker")}
     assert len(victims) == len(site.cluster.nodes)
-    given = json.loads(succeed(submit(site, "/pools/killed", source=many)))["job_id"]
-    until(lambda: job(site, given)["done"] > 0)
+    with standing_still(pool, but=min(victims)):
+        given = json.loads(succeed(submit(site, "/pools/killed", source=many)))["job_id"]
+        until(lambda: job(site, given)["done"] > 0)
 
-    os.kill(min(victims), signal.SIGKILL)
+        os.kill(min(victims), signal.SIGKILL)
 
+        until(lambda: Pools(site.cluster.conf_dir, site.cluster.user).find("photos").job(given)[0]["news"])
     succeed(site.nodewise("job", "status", given, "--watch"))
     assert len(read_outcomes(site, "/pools/killed")) == MANY
     report = json.loads(succeed(site.nodewise("job", "report", given, "--json")))
@@ -344,13 +360,14 @@ def test_one_that_is_killed_or_whose_submitter_is_leaves_the_other_alone(site: S
     given = ("--input", f"hdfs://{many}", "--output", "hdfs:///pools/orphan", "--capability", "perf_even", "--wait")
     environment = {**os.environ, "NODEWISE_URL": site.url}
     environment.pop("HADOOP_CONF_DIR", None)
-    victim = subprocess.Popen([*command, *given], env=environment, stderr=subprocess.DEVNULL)
-    orphan = until(lambda: [one["job_id"] for one in jobs_of(site) if one["output"] == "/pools/orphan"])[0]
-    other = json.loads(succeed(submit(site, "/pools/ended", source=many)))["job_id"]
-    victim.kill()
-    victim.wait()
+    with standing_still(pool):
+        victim = subprocess.Popen([*command, *given], env=environment, stderr=subprocess.DEVNULL)
+        orphan = until(lambda: [one["job_id"] for one in jobs_of(site) if one["output"] == "/pools/orphan"])[0]
+        other = json.loads(succeed(submit(site, "/pools/ended", source=many)))["job_id"]
+        victim.kill()
+        victim.wait()
 
-    assert "killed" in succeed(site.nodewise("job", "kill", other))
+        assert "killed" in succeed(site.nodewise("job", "kill", other))
 
     succeed(site.nodewise("job", "status", orphan, "--watch"))
     assert len(read_outcomes(site, "/pools/orphan")) == MANY
@@ -359,9 +376,10 @@ def test_one_that_is_killed_or_whose_submitter_is_leaves_the_other_alone(site: S
 
 
 def test_one_whose_results_could_not_be_stored_is_resumed(site: Site, pool: str, many: str) -> None:
-    given = json.loads(succeed(submit(site, "/pools/kept", source=many)))["job_id"]
-    until(lambda: job(site, given)["done"] > 0)
-    site.hdfs().write("/pools/kept/foreign", data=b"of somebody else")
+    with standing_still(pool):
+        given = json.loads(succeed(submit(site, "/pools/kept", source=many)))["job_id"]
+        until(lambda: job(site, given)["state"] == "running")
+        site.hdfs().write("/pools/kept/foreign", data=b"of somebody else")
 
     until(lambda: job(site, given)["state"] == "failed")
 
@@ -389,15 +407,16 @@ def test_jobs_go_on_when_the_pool_s_master_is_killed(site: Site, pool: str, many
         succeed(site.nodewise("job", "status", one, "--watch"))
         assert len(read_outcomes(site, f"/pools/master{number}")) == MANY
     assert workers & {process.pid for process in processes(pool, "jobs.worker")}, "workers stay"
-    status = json.loads(succeed(site.nodewise("job", "status", pool, "--json")))["status"]
-    assert status["attempt"] == 2
+    told = until(lambda: told_by_master(site.nodewise("job", "status", pool, "--json")))
+    assert told["status"]["attempt"] == 2
 
 
 def test_a_pool_goes_down_when_its_jobs_are_done_and_leaves_nothing(site: Site, pool: str, many: str) -> None:
-    last = json.loads(succeed(submit(site, "/pools/last", source=many)))["job_id"]
+    with standing_still(pool):
+        last = json.loads(succeed(submit(site, "/pools/last", source=many)))["job_id"]
 
-    assert "once its job is done" in succeed(site.nodewise("pool", "down", "photos"))
-    assert "is going down" in submit(site, "/pools/late").stderr
+        assert "once its job is done" in succeed(site.nodewise("pool", "down", "photos"))
+        assert "is going down" in submit(site, "/pools/late").stderr
     until(lambda: state(site, pool) == ("FINISHED", "SUCCEEDED"))
 
     assert len(read_outcomes(site, "/pools/last")) == MANY
@@ -410,7 +429,7 @@ def test_a_pool_goes_down_when_its_jobs_are_done_and_leaves_nothing(site: Site, 
 
 def test_a_pool_that_nobody_needs_ends_and_a_job_may_wait_for_one(site: Site, pool: str, tmp_path: Path) -> None:
     until(lambda: state(site, pool)[0] == "FINISHED")
-    words = (*small_network(site.cluster.home), "--nodes", "2", "--best-by", "perf_even", "--idle", "20s")
+    words = (*small_network(site.cluster.home), "--nodes", "2", "--best-by", "perf_even", "--idle", "30s")
     with commands.apart(), ThreadPoolExecutor(1) as threads:
         waits = threads.submit(submit, site, "/pools/waited", "--wait-for-pool", "240", "--wait")
         found = json.loads(succeed(site.nodewise("pool", "up", "photos", *words, "--json")))["job_id"]
@@ -419,7 +438,7 @@ def test_a_pool_that_nobody_needs_ends_and_a_job_may_wait_for_one(site: Site, po
     assert 1 <= len(report["nodes"]) <= 2
     until(lambda: state(site, found) == ("FINISHED", "SUCCEEDED"))
     ended = next(one for one in applications(site.cluster) if one["id"] == found)
-    assert "it had no job or picture for 20s" in ended["diagnostics"]
+    assert "it had no job or picture for 30s" in ended["diagnostics"]
 
 
 def test_the_page_s_commands_make_a_pool_use_it_and_end_it(site: Site, pool: str) -> None:

@@ -21,6 +21,7 @@ import psutil
 import pytest
 from hdfs import HdfsError, InsecureClient
 
+from bench.distributed_shell import containers
 from bench.stage import PATIENT
 from hadoop.local.site import NODE_MEMORY_MB
 from hadoop.rest.resourcemanager import ResourceManager
@@ -482,6 +483,8 @@ def test_what_failed_is_told_and_what_was_used_is_counted_for_its_owner(platform
     assert _told(receiver) == {("alert", job_id), ("alert", failing), ("task", failing)}
 
     words = ["usage", "--since", str(started), "--json", "--token-file", str(platform.home / "service" / "token")]
+    own = {str(one["id"]).removeprefix("application_") for one in platform.applications(used)}
+    until(lambda: own.isdisjoint(one.application for one in containers(platform.cluster)))  # its use grows until then
     by_user = json.loads(succeed(nodewise(platform.cluster.home, *words, url=platform.url)))
     found = {one["user"]: one for one in by_user["usage"]}
     rows = platform.applications(used)

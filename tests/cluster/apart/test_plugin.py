@@ -35,7 +35,7 @@ my_value = my_order: *
 STEPS = """import os, sys, time
 for step in range(20):
     print(f"nodewise: loss=1 step={step}", flush=True)
-    time.sleep(0.02 if os.environ["NODE_NAME"] == sys.argv[1] else 0.2)
+    time.sleep(0.02 if os.environ["NODE_NAME"] == sys.argv[1] else 0.5)
 """
 """A program that is faster on the node that it is told."""
 SORTING = "yarn.scheduler.capacity.multi-node-sorting.policy"

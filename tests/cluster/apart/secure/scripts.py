@@ -29,9 +29,8 @@ except Exception as error:
     found = str(error)
 """
 RENEW = f"""{_BY_KEYTAB}
-token = files.getDelegationToken(user)
-now = java("java.lang.System").currentTimeMillis()
-found = (token.renew(conf) - now) / 1000
+ends = files.getDelegationToken(user).renew(conf)
+found = (ends - java("java.lang.System").currentTimeMillis()) / 1000
 """
 OWNERS = f"""{_START}
 found = sorted({{str(one.getOwner()) for one in FileSystem().java.listStatus(path(target))}})

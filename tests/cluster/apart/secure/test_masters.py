@@ -171,7 +171,8 @@ def test_training_a_chain_and_an_array_go_on_when_both_are_killed_and_a_member_t
     ended = service.ask_command("train", "status", work.training)
     assert ended["final"] == "SUCCEEDED", ended["diagnostics"]
     told = service.ask_command("train", "report", TRAINING)
-    assert (told["steps"], told["checkpoint"], len(told["losses"])) == (STEPS, STEPS, 1)
+    killed = [one for one in told["losses"] if not one["why"].startswith("silent")]  # a machine that pauses has others
+    assert (told["steps"], told["checkpoint"], len(killed)) == (STEPS, STEPS, 1)
     alone, found = train_alone(*BATCH), work.found_by_members()
     assert len(found) == MEMBERS and max(differ(one, alone) for one in found) < EXACT
 
