@@ -216,7 +216,9 @@ def test_a_follower_that_cannot_open_the_database_says_so_and_goes_on(
     stack: ExitStack,
     eventually: Callable[[Callable[[], bool]], None],
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    set_claim(monkeypatch, 600.0)  # which nobody waits for
     database, port = mariadb.new_database(), free_port()
     use, opened = f"USE {parse_url(database).database}", list["Server"]()
     first = open_database(database, is_shared=True)
@@ -239,7 +241,7 @@ def test_a_follower_that_cannot_open_the_database_says_so_and_goes_on(
     serves.start()
     stack.callback(serves.join)
     stack.callback(server.stop)
-    with InfoClient(client.url, TOKEN, PATIENCE_SECONDS, retries=20) as patient:  # it may not be sure of its claim
+    with InfoClient(client.url, TOKEN, PATIENCE_SECONDS) as patient:
         assert patient.producers() == []
 
 

@@ -136,17 +136,30 @@ def test_events_come_from_the_active_service(active: Served) -> None:
         assert next(iter(events)).data["data_name"] == "cpu"
 
 
-def test_a_service_that_stands_still_leaves_time_for_the_other_one(active: Served) -> None:
+def test_a_service_that_stands_still_leaves_time_for_the_other_one(
+    active: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "FROZEN_SECONDS", 6.0)
     with (
         _silent() as (frozen, listener),
-        InfoClient(f"{frozen},{active.url}", TOKEN, timeout=12.0, retries=0) as client,
+        InfoClient(f"{frozen},{active.url}", TOKEN, timeout=120.0, retries=0) as client,
     ):
         began = time.monotonic()
         client.put_producer(CPU)
-        assert time.monotonic() - began >= 5.9  # half of the patience
+        assert time.monotonic() - began >= 5.9
         assert _count_waiting(listener) == 1
         assert [one.data_name for one in client.producers()] == ["cpu"]
         assert _count_waiting(listener) == 0, "it is asked first no more"
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [(12.0, 6.0), (600.0, PATIENCE_SECONDS)])
+def test_each_of_several_services_gets_half_of_the_patience_at_first_but_not_too_much(
+    patience: float, seconds: float
+) -> None:
+    connections = connection.Connections("http://a:1,http://b:1", patience)
+    for at in (0, 1):
+        tried = connection._Try(connection.Call("GET", "/"), at, attempt=at, reached=False, give_up=0.0)
+        assert connections._seconds(tried) == seconds
 
 
 def test_what_may_have_been_done_is_not_done_again_elsewhere(active: Served) -> None:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from hadoop.errors import NoTicket
 from hadoop.local.kerberos import programs
 from hadoop.local.kerberos.realm import REALM, Realm
 from hadoop.rest import spnego
@@ -155,6 +156,18 @@ def ticket() -> str:
     return f"Negotiate {spnego.make_token('127.0.0.1')}"
 
 
+def short_ticket(kerberos: Kerberos) -> str:
+    """A ticket that ends soon; from another log-in where it has ended before it was made, on a busy machine."""
+    deadline = time.monotonic() + 60
+    while True:
+        kerberos.log_in("alice", kerberos.realm.keytab("alice"), "-l", f"{SHORT_SECONDS}s")
+        try:
+            return ticket()
+        except NoTicket:
+            if time.monotonic() > deadline:
+                raise
+
+
 def calls_of(service: Service) -> list[tuple[str, str, int]]:
     return [(entry.who, entry.call, entry.status) for entry in service.admin.audit()]
 
@@ -251,8 +264,7 @@ def test_a_ticket_that_has_expired_is_refused(
     exact = tmp_path / "exact.conf"  # else Kerberos takes a ticket five minutes longer, for clocks that differ
     exact.write_text(kerberos.krb5_conf.read_text().replace("[libdefaults]", "[libdefaults]\n  clockskew = 1", 1))
     monkeypatch.setenv("KRB5_CONFIG", str(exact))
-    kerberos.log_in("alice", kerberos.realm.keytab("alice"), "-l", f"{SHORT_SECONDS}s")
-    shown, ends = ticket(), time.time() + SHORT_SECONDS
+    shown, ends = short_ticket(kerberos), time.time() + SHORT_SECONDS
 
     with serving(sqlite_url, spnego_keytab=str(kerberos.keytab)) as served:
         wait_for(lambda: time.time() > ends + 2)

@@ -161,6 +161,12 @@ class Scene:
         return json.loads(self.files["/out/report.json"])
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run waits for values of the service as long as a busy machine may need."""
+    monkeypatch.setattr(registry, "FIRST_SECONDS", 60.0)
+
+
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene]:
     """make(members="2", ...): a run on nodes a and b, whose capability is known."""

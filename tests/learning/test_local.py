@@ -20,18 +20,29 @@ from learning.member.surroundings import VARIABLE
 from tests.recipes.pages import block
 
 Run = Callable[..., "subprocess.Popen[str]"]
+COMMAND = """
+from functools import partial
+from jobs.kinds.train import local_run
+from nodewise.__main__ import main
+local_run.MemberRules = partial(local_run.MemberRules, silence_seconds={0}, suspect_seconds={0}, recall_seconds=20.0)
+main()
+"""
+"""`nodewise`, whose runs take a member for lost only after so many seconds of silence."""
 MAY_END = "may-end"
 """Once this file is there, a run that was slowed down goes on to its end."""
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    """run(words of `nodewise train local`): it, with the smallest program in the folder."""
+    """run(words of `nodewise train local`): it, with the smallest program in the folder.
+
+    Its processes may stand still a while, as they do on a busy machine; one that is killed is found by its end.
+    """
     (tmp_path / "train.py").write_text(block("training-program"))
     started: list[subprocess.Popen[str]] = []
 
-    def begin(*words: str) -> subprocess.Popen[str]:
-        line = [sys.executable, "-m", "nodewise", "train", "local", *words]
+    def begin(*words: str, silence: float = 60.0) -> subprocess.Popen[str]:
+        line = [sys.executable, "-c", COMMAND.format(silence), "train", "local", *words]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         started.append(
             subprocess.Popen(
@@ -73,10 +84,10 @@ def test_members_average_as_the_command_says(run: Run) -> None:
     assert len(losses(said)) == 1 and said.count("step=50") == 2
 
 
-def say_without_second(run: Run, folder: Path, members: int, number: signal.Signals) -> str:
+def say_without_second(run: Run, folder: Path, members: int, number: signal.Signals, **more: float) -> str:
     """What a run prints whose second member gets a signal amid it; it ends well."""
     slow_down(folder)
-    started = run("--members", str(members), str(WORKER_PYTHON), "train.py")
+    started = run("--members", str(members), str(WORKER_PYTHON), "train.py", **more)
     read_until(started, "computes from step 0 on")
     os.kill(child(started, "member-1.json"), number)
     (folder / MAY_END).touch()
@@ -112,7 +123,7 @@ def test_a_program_of_mxnet_finds_with_three_of_which_one_is_killed_what_it_find
 
 
 def test_a_process_that_hangs_is_not_waited_for(run: Run, tmp_path: Path) -> None:
-    said = say_without_second(run, tmp_path, 2, signal.SIGSTOP)
+    said = say_without_second(run, tmp_path, 2, signal.SIGSTOP, silence=15.0)
 
     assert "member-1 takes part no more: silent for" in said
 

@@ -57,7 +57,7 @@ def test_members_that_average_now_and_then_stay_equal_when_one_is_killed(led: Le
     assert led.steps() == 64
 
 
-@pytest.mark.parametrize("led", [{"silence_seconds": 8.0}], indirect=True)
+@pytest.mark.parametrize("led", [{"silence_seconds": 15.0}], indirect=True)
 def test_a_frozen_member_is_left_out_and_ends_when_it_thaws(
     led: Led, start: Start, amid: Amid, alone: list[float]
 ) -> None:

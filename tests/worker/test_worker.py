@@ -252,7 +252,7 @@ def test_a_suspect_whose_read_never_returns_stays_one(place: Place) -> None:
     suspects.note_death([picture.name for picture in pictures], "ended by SIGKILL")
     application = Application({"1-0": pictures}, suspects)
     place.point_to(application)
-    place.start(stalled=6.0)
+    place.start(stalled=15.0)
 
     assert place.end()[0] == 0
     assert [row["error"] for row in application.rows] == [None] * 4
@@ -424,7 +424,7 @@ def test_the_end_of_the_job_s_folder_is_the_end_of_the_worker(place: Place) -> N
 
 def test_without_any_application_master_a_worker_ends_after_a_while(place: Place) -> None:
     application = job(place, place.pictures(*[SLOW] * LONG))
-    pid = place.start(orphan=6.0)
+    pid = place.start(orphan=15.0)
     application.until(lambda: bool(application.given))
     until(lambda: len(children_of(pid)) == 2)
     children = children_of(pid)
@@ -432,7 +432,7 @@ def test_without_any_application_master_a_worker_ends_after_a_while(place: Place
     status, _, err = place.end()
 
     assert status == 1
-    assert "the application master has not answered for 6 s" in err
+    assert "the application master has not answered for 15 s" in err
     assert not any(alive(child) for child in children)
 
 
