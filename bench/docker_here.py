@@ -98,16 +98,19 @@ class DockerHere:
 
     def stop(self) -> None:
         """End both, with all boxes, and take away what they left and mounted."""
-        self._end_broker()
-        self.stop_docker()
-        os.close(self._claim)
+        try:
+            self._end_broker()
+            self.stop_docker()
+        finally:
+            os.close(self._claim)
 
     def stop_docker(self) -> None:
         """End dockerd with all containers, and take away what they left and mounted."""
-        for container in self.containers():
-            with suppress(EngineError):  # a guard removes it already
-                self.engine.ask("DELETE", f"/containers/{container}", force="1")
-        self._end_docker()
+        if self.dockerd.poll() is None:  # it may have been killed, and not have started anew
+            for container in self.containers():
+                with suppress(EngineError):  # a guard removes it already
+                    self.engine.ask("DELETE", f"/containers/{container}", force="1")
+            self._end_docker()
         self._take_away()
 
     def _end_broker(self) -> None:

@@ -51,8 +51,8 @@ def scene(nodes: int) -> Iterator[Scene]:
         made.set_masters_share(1.0)
         Path(SOCKET).parent.mkdir(parents=True, exist_ok=True)
         docker = DockerHere(Path(tempfile.mkdtemp(prefix="nw-docker-")), [made.cluster.home], Path(SOCKET))
+        docker.start()
         try:
-            docker.start()
             made.nodewise("task", "image", "add", str(docker.archive), "--name", "bench")
             yield Scene(made, docker, made.client())
         finally:

@@ -28,8 +28,8 @@ _BUSYBOX = Path("/usr/bin/busybox")
 def _docker() -> Iterator[DockerHere]:
     folder = Path(tempfile.mkdtemp(prefix="nw-docker-"))  # short: it holds sockets
     made = DockerHere(folder, [Path(tempfile.gettempdir())])
+    made.start()
     try:
-        made.start()
         yield made
     finally:
         made.stop()

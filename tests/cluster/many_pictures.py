@@ -12,7 +12,7 @@ from hadoop.local.lifecycle import Cluster
 from jobs.images.datasets import load, make
 
 FOLDER = PICTURES
-"""Where modules find them one after another, so that most are there already."""
+"""All modules use this one, one after another, so that most pictures are there already."""
 DIFFERENT = 20
 
 

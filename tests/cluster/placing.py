@@ -42,7 +42,7 @@ PATIENCE = {"yarn.scheduler.skip.node.multiplier": "120"}
 """YARN passes over a node that it has not heard of for two heartbeats, which is a second: here for a minute."""
 
 LIGHT_JAVA = "JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1"
-"""For the masters of Hadoop's distributed shell, which live for seconds."""
+"""For every JVM in a container: they live for seconds."""
 
 
 @dataclass

@@ -29,7 +29,7 @@ JOBS = (
     ("job",),
 )
 """The faults of each; what takes long, to do or to mend, comes last, lest the job ends meanwhile."""
-MOST_IN_VAIN = 3
+MOST_IN_VAIN = 2
 """Jobs that end before anything hits them, on a machine that pauses as they begin."""
 SELDOM = (("zombie_master",), ("stuck", "resourcemanager"), ("client", "node"))
 """Those that a usual run leaves out; bench.faults has them, too."""
@@ -57,7 +57,7 @@ def test_no_picture_is_lost(place: Local, kinds: tuple[str, ...], request: pytes
         assert outcome.wrong == [], outcome
         assert outcome.rows == PICTURES
         in_vain += not outcome.faults
-        assert in_vain < MOST_IN_VAIN, outcome
+        assert in_vain <= MOST_IN_VAIN, outcome
         left = outcome.missed
 
 

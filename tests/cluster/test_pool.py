@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -75,15 +75,18 @@ def processes(application_id: str, module: str) -> list[psutil.Process]:
 
 @contextmanager
 def standing_still(pool: str, but: int = 0) -> Iterator[None]:
-    """Workers of a pool stand still, so that no job ends before what a test does to it."""
-    still = [process for process in processes(pool, "jobs.worker") if process.pid != but]
-    for process in still:
-        process.suspend()
+    """Workers of a pool stand still, so that no job ends before what a test does to it; the worker `but` goes on."""
+    still: list[psutil.Process] = []
     try:
+        for process in processes(pool, "jobs.worker"):
+            if process.pid != but:
+                process.suspend()
+                still.append(process)
         yield
     finally:
         for process in still:
-            process.resume()
+            with suppress(psutil.NoSuchProcess):  # the pool ends one that is silent for long
+                process.resume()
 
 
 def read_outcomes(site: Site, output: str) -> dict[str, Any]:
@@ -364,6 +367,7 @@ def test_one_that_is_killed_or_whose_submitter_is_leaves_the_other_alone(site: S
         victim = subprocess.Popen([*command, *given], env=environment, stderr=subprocess.DEVNULL)
         orphan = until(lambda: [one["job_id"] for one in jobs_of(site) if one["output"] == "/pools/orphan"])[0]
         other = json.loads(succeed(submit(site, "/pools/ended", source=many)))["job_id"]
+        until(lambda: job(site, other)["state"] == "running")
         victim.kill()
         victim.wait()
 

@@ -70,7 +70,8 @@ def test_the_lines_of_the_manual_read_pictures_and_rows(laid: Site) -> None:
 def test_members_read_their_own_replicas_and_find_what_one_process_finds(laid: Site, kind: str) -> None:
     output, program = f"/training/from-{kind}", (PROGRAM.name, kind, f"hdfs://{LAID[kind]}")
     words = ["--members", "3", "--output", f"hdfs://{output}", "--file", str(PROGRAM), "--memory", "768", "--wait"]
-    words += ["--capability", "perf_even", "--capability-wait", "120"]  # a node that gets nearly all reads from others
+    # With equal shares, as a node that gets nearly all samples reads many from others.
+    words += ["--capability", "perf_even", "--capability-wait", "120"]
 
     ran = nodewise(laid.cluster.home, "train", "submit", "--json", *words, "--", "python", *program, url=laid.url)
 

@@ -42,7 +42,7 @@ def reporting(service: InfoClient, node_name: str) -> Iterator[None]:
 def test_a_frozen_agent_that_comes_back_stops_what_was_moved_meanwhile(
     tmp_path: Path, serving: Any, make_node: Any, wait_for: Callable[[Callable[[], Any]], Any]
 ) -> None:
-    with serving(tmp_path, lost_after=20.0) as url, InfoClient(url, TOKEN, 60) as service:
+    with serving(tmp_path, lost_after=12.0) as url, InfoClient(url, TOKEN, 60) as service:
         service.put_node("n1", "127.0.0.1:1")
         node = make_node(url, service.create_token("agent of n1", Role.AGENT, node_name="n1")[1])
         service.put_node("n1", f"127.0.78.11:{node.port}")

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count, takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -162,7 +163,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[Service]:
-    """One that reads a body although it stands still for some seconds, as a busy machine may let it."""
+    """One that reads a body although it stands still for some seconds, as a busy machine may make it."""
     with running(tmp_path, body_seconds=10.0) as found:
         fill(found)
         yield found
@@ -263,13 +264,15 @@ def test_a_slow_body_is_ended_and_leaves_its_place(
 def test_slow_callers_hold_up_neither_the_reports_of_others_nor_log_in(patient: Service, stack: ExitStack) -> None:
     tokens = [patient.token() for _ in range(10)]
     nodes = {f"n{number}": patient.token(Role.AGENT, f"n{number}") for number in range(1, 20)}
-    ended = threading.Event()
+    ended, is_cut = threading.Event(), threading.Event()
 
     def be_slow(call: str, token: str, source: str) -> None:
         while not ended.is_set():
             one = patient.begin(call, token, source=source)
             while not ended.is_set() and not has_said(one):
                 ended.wait(0.02)
+            if not ended.is_set():
+                is_cut.set()
             one.close()
 
     slow = [("PUT /api/v1/data/text/n1", token, "127.0.0.1") for token in tokens for _ in range(5)]
@@ -281,7 +284,7 @@ def test_slow_callers_hold_up_neither_the_reports_of_others_nor_log_in(patient: 
     for thread in threads:
         thread.start()
     said = []
-    for sequence in range(1, 11):
+    for sequence in takewhile(lambda number: number <= 10 or not is_cut.is_set(), count(1)):
         report = json.dumps({"boot": "b", "sequence": sequence, "agent_version": "", "runs": []})
         begun = [
             patient.begin(f"POST /api/v1/nodes/{name}/report", token, report, 0, f"127.0.3.{name[1:]}")

@@ -254,6 +254,7 @@ def test_a_claim_is_renewed_and_ends_when_it_is_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     set_claim(monkeypatch, 60.0)
+    monkeypatch.setitem(claim_module._PATIENCE, "read_timeout", 60)  # or it may end by itself on a busy machine
     database = mariadb.new_database()
     claim_until = "SELECT value FROM t_Meta WHERE name = 'claim_until'"
     turn = Turn(parse_url(database))
@@ -386,7 +387,7 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
     fault: signal.Signals,
 ) -> None:
     set_claim(monkeypatch)
-    # Whoever asks a service that stands still comes back to it if the other one takes as long to answer.
+    # A client goes back to a service that stands still where the other one takes as long to answer.
     monkeypatch.setattr(connection_module, "FROZEN_SECONDS", 2 * SLOW_CLAIM_SECONDS)
     database, ports = mariadb.new_database(), (free_port(), free_port())
     first, second = (f"http://127.0.0.1:{port}" for port in ports)
@@ -406,7 +407,8 @@ def test_the_other_service_takes_over_and_nothing_acknowledged_is_lost(
         os.waitpid(pid, os.WUNTRACED)  # until all its threads stand still: on a busy machine some go on for a while
     pool = stack.enter_context(ThreadPoolExecutor(1))
     read = pool.submit(InfoClient(first, TOKEN, timeout=60, retries=0).producers)
-    eventually(lambda: is_ready(second))
+    if fault == signal.SIGSTOP:
+        eventually(lambda: is_ready(second))
     with InfoClient(f"{first},{second}", TOKEN, timeout=60) as both:
         both.put_producer(Producer("both", "x", 60.0))
     with InfoClient(second, TOKEN, timeout=60) as other:

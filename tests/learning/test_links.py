@@ -13,7 +13,7 @@ from learning.member.links import SILENT_SECONDS, Link, Links
 from tests.dropped_packets import dropping, heal
 
 HOST, OPENED_FROM = "127.0.0.7", "127.0.0.8"
-SECONDS = 60.0
+SECONDS = 30.0
 """How long tests wait for a peer to be found; that takes a few seconds where nobody stands still."""
 LOAD = b"x" * (1 << 16)
 

@@ -58,7 +58,8 @@ class Checkout:
 
     def shell(self, home: Path, **settings: str) -> Shell:
         """A shell in the copy, whose `nodewise` and `python` take every room from it and none from here."""
-        shell = Shell(home, self.folder, {"PYTHONPATH": str(self.folder), **settings})
+        own = {"PYTHONPATH": str(self.folder), "XDG_CACHE_HOME": str(home / ".cache")}
+        shell = Shell(home, self.folder, own | settings)
         rooms = ", ".join(ROOMS)
         found = shell.run(f"python -c 'import {rooms}; print(*(one.__file__ for one in ({rooms})), sep=chr(10))'")
         assert found.splitlines() == [str(self.folder / room / "__init__.py") for room in ROOMS]

@@ -59,7 +59,7 @@ class Shell:
         own = {name: value for name, value in os.environ.items() if not name.startswith(STRANGE)}
         places = [str(self.home / "bin"), str(Path(sys.prefix) / "bin"), own["PATH"], "/usr/sbin"]
         told = {"HOME": str(self.home), "PATH": ":".join(places), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        told |= {"XDG_CACHE_HOME": str(Path.home() / ".cache")}  # which the commands of other tests have filled
+        told |= {"XDG_CACHE_HOME": own.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")}  # others have filled it
         return own | told | PATIENCE | self.settings
 
     def program(self, name: str, text: str) -> None:

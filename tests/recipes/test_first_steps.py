@@ -1,4 +1,4 @@
-"""A newcomer's and a researcher's recipes, one after another, on the cluster that the README starts."""
+"""A newcomer's and a researcher's recipes, one after another, on a smaller cluster than the README starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
 URL = "http://127.0.0.1:8400"  # as the pages have it: nothing else may listen there
 NODES = 2
-"""Fewer than the page has."""
+"""Fewer than the page has, as each takes a part of the time."""
 PICTURES = 100
 
 
