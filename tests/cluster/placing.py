@@ -21,7 +21,7 @@ from hadoop.rest.pages import Pages
 from infosvc.wire.client import InfoClient
 from infosvc.wire.errors import InfoError
 from infosvc.wire.records import Kind, Producer
-from tests.cluster.site import add_properties, until
+from tests.cluster.site import add_properties, give_containers, until
 
 NAME = "my_order"
 POLICY = """
@@ -136,20 +136,16 @@ class Placing:
 def placing_on(home: Path, nodes: int, jars: Path | None = None, *, mapreduce: bool = False) -> Iterator[Placing]:
     """A new cluster of this home with the plug-in, and the service; both end with the block."""
     placing = None
-    render, usual = site.render, site.node_values
+    render = site.render
 
     def render_patiently(cluster: Cluster) -> None:
         render(cluster)
         add_properties(cluster.conf_dir / "yarn-site.xml", PATIENCE)
 
-    def with_light_java(cluster: Cluster, node: str) -> dict[str, object]:
-        found = usual(cluster, node)
-        return found | {"hadoop_container_env": f"{found['hadoop_container_env']},{LIGHT_JAVA}"}
-
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(site, "render", render_patiently)
-            patch.setattr(site, "node_values", with_light_java)
+            give_containers(patch, LIGHT_JAVA)
             made = lifecycle.up(
                 home, nodes=nodes, jars=jars, plugin=True, mapreduce=mapreduce, ready_seconds=START_SECONDS
             )

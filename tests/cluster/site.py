@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
+import pytest
 from hdfs import InsecureClient
 
 from bench.stage import PATIENT
+from hadoop.local import site
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.pages import NoAnswer
 from hadoop.rest.resourcemanager import ResourceManager
@@ -133,6 +135,17 @@ def told_by_master(status: subprocess.CompletedProcess[str]) -> dict[str, Any] |
     """What `job status` tells; None where the application master has not answered it in time."""
     told: dict[str, Any] = json.loads(succeed(status))
     return told if told["status"] else None
+
+
+def give_containers(patch: pytest.MonkeyPatch, variable: str) -> None:
+    """Have containers of clusters that are made from now on see one more variable (NAME=VALUE)."""
+    usual = site.node_values
+
+    def with_variable(cluster: Cluster, node: str) -> dict[str, object]:
+        found = usual(cluster, node)
+        return found | {"hadoop_container_env": f"{found['hadoop_container_env']},{variable}"}
+
+    patch.setattr(site, "node_values", with_variable)
 
 
 def add_properties(file: Path, entries: Mapping[str, str]) -> None:

@@ -21,7 +21,7 @@ from boxes.box import BoxError
 from boxes.gpus.cards import Wanted
 from boxes.gpus.locks import FOLDER, VARIABLE
 from boxes.gpus.taking import take_cards
-from hadoop.local import lifecycle, site
+from hadoop.local import lifecycle
 from hadoop.local.lifecycle import Cluster
 from hadoop.rest.resourcemanager import ResourceManager
 from infosvc.wire.queues import WaitingApplication
@@ -31,7 +31,7 @@ from infosvc.wire.tasks import Task, TaskState
 from jobs.dashboard.queue.shown import look
 from jobs.division.gpu_nodes import CARDS, GPU
 from tests.boxes.played_gpus import PlayedGpus, uuid
-from tests.cluster.site import applications, until
+from tests.cluster.site import applications, give_containers, until
 from tests.cluster.small_network import small_network
 from tests.cluster.task_platform import ROOT, Platform, platform_of
 from tests.recipes.pages import block
@@ -54,15 +54,10 @@ def gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedGpus]:
 
 @pytest.fixture(scope="module")
 def cluster(gpus: PlayedGpus, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    home, usual = tmp_path_factory.mktemp("gpus"), site.node_values
-
-    def with_tool(cluster: Cluster, node: str) -> dict[str, object]:
-        found = usual(cluster, node)
-        return found | {"hadoop_container_env": f"{found['hadoop_container_env']},NVIDIA_SMI={gpus.tool}"}
-
+    home = tmp_path_factory.mktemp("gpus")
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(site, "node_values", with_tool)
+            give_containers(patch, f"NVIDIA_SMI={gpus.tool}")
             made = lifecycle.up(home, nodes=2, gpus=(2, 0), ready_seconds=START_SECONDS)
         yield made
     finally:
