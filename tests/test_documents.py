@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.recipes.pages import PAGES, ROOT
 
 README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 LONGEST_README = 200
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")} | {".ci"}
 # Not in the repository: what scripts make, and what the pages tell the reader to make.
@@ -75,7 +77,54 @@ def linked_pages() -> set[Path]:
 
 
 def test_the_readme_stays_short() -> None:
-    assert len(README.read_text().splitlines()) <= LONGEST_README, "what is long belongs into docs/"
+    assert len(README.read_text().splitlines()) <= LONGEST_README, "what is long belongs in docs/"
+
+
+def parts(page: Path) -> dict[str, str]:
+    """What stands below each heading of the second level of a page, and below none."""
+    named = re.split(r"^## (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {"": named[0], **dict(zip(named[1::2], named[2::2], strict=True))}
+
+
+def test_the_readme_has_what_a_newcomer_needs() -> None:
+    found = parts(README)
+
+    assert README.read_text().count("```mermaid") == found[""].count("```mermaid") == 1
+    (demo,) = re.findall(r"<!-- recipe: demo -->\n```sh\n(.*?)```", found["Try it"], re.DOTALL)
+    assert [line.split()[0] for line in demo.splitlines()] == ["scripts/demo", "scripts/test"]
+    assert {"The first ten minutes", "The map"} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "How a value flows from /proc to a plan",
+        "Inside the service",
+        "How an image becomes a row",
+        "The life of a lease",
+        "Which room may import which",
+    ],
+)
+def test_the_architecture_is_drawn(heading: str) -> None:
+    assert "```mermaid" in parts(ARCHITECTURE)[heading]
+
+
+def test_the_architecture_names_every_room_and_floor() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    text = parts(ARCHITECTURE)["Which room may import which"]
+    arrows = {name for pair in re.findall(r"^  (\w+) -.*?> ?(?:\|.*?\| )?(\w+)$", text, re.MULTILINE) for name in pair}
+    assert arrows == set(config["root_packages"])
+
+    for contract in config["contracts"]:
+        if contract["type"] == "layers" and (room := contract.get("containers", [""])[0]):
+            floors = [
+                sorted(name for name in layer.split(" | ") if (ROOT / room / name).is_dir())
+                for layer in contract["layers"]
+            ]
+            (row,) = re.findall(rf"^\| `{room}/` \| (.+) \|$", text, re.MULTILINE)
+            assert [sorted(re.findall(r"`(\w+)`", floor)) for floor in row.split(", ")] == [
+                one for one in floors if one
+            ]
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.times import slowest
+
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = """
 import time, pytest
@@ -63,3 +65,12 @@ def test_runs_side_by_side_are_told_as_one(tmp_path: Path) -> None:
     assert failed == "FAILED test_first.py::test_two"
     assert last == "2 passed, 1 failed, 0 error, 1 skipped"
     assert set(json.loads((notes / "first.json").read_text())["outcomes"]) == {"passed", "failed", "error", "skipped"}
+
+
+def test_the_ten_slowest_modules_are_told() -> None:
+    run = {"seconds": {f"test_{number}.py": {"setup": 1.0, "call": float(number)} for number in range(12)}}
+
+    told = slowest([run])
+
+    assert [line.split()[-1] for line in told[1:-1]] == [f"test_{number}.py" for number in range(11, 1, -1)]
+    assert told[-1].split() == ["78.0", "s", "12.0", "s", "all", "12", "modules"]

@@ -17,6 +17,7 @@ from lab import loaded, passed
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = ("infosvc/wire/records.py", "jobs/reports/report.html.j2")
 ROLE = "ansible/roles/agent/tasks/main.yml"
+SCRIPTS = ("scripts/lab", "scripts/payload", "scripts/setup", "hadoop/pom.xml")
 STANDS_ON = ("pyproject.toml", "tests/conftest.py", "tests/recipes/pages.py")
 TEST = 'said = block("on-the-master")\n'
 PAGE = "# A page\n\n<!-- recipe: on-the-master -->\n```sh\n{}\n```\n\nWords.\n"
@@ -33,7 +34,7 @@ def checkout(tmp_path: Path) -> Path:
     """A small checkout in which the lab's tests have just passed."""
     root = tmp_path / "checkout"
     texts = dict.fromkeys(
-        [*LOADED, *STANDS_ON, ROLE, "infosvc/other.py", "scripts/payload", "requirements/service.txt"], "first\n"
+        [*LOADED, *STANDS_ON, ROLE, *SCRIPTS, "infosvc/other.py", "requirements/service.txt"], "first\n"
     )
     for name, text in {**texts, "tests/lab/test_it.py": TEST, "README.md": PAGE.format("nodewise job")}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ def test_after_a_pass_nothing_is_due_and_the_file_can_be_read(checkout: Path) ->
         ROLE,
         "infosvc/wire/records.py",
         "jobs/reports/report.html.j2",
-        "scripts/payload",
+        *SCRIPTS,
         "requirements/service.txt",
         "tests/lab/test_it.py",
         *STANDS_ON,
@@ -166,14 +167,20 @@ def test_what_was_read_of_an_unpacked_release_is_found(tmp_path: Path) -> None:
     assert found_read(f"{tmp_path}/none*/") == set(), "a worker has no release"
 
 
-@pytest.mark.parametrize(("changed", "ran"), [(False, False), (True, True)])
-def test_the_whole_check_runs_the_lab_when_it_is_due(
-    checkout: Path, changed: bool, ran: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def whole_check(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`.ci/run` of the small checkout: the real file decides; what would start machines only notes in `called` that.
+
+    It does so after as many seconds as the file `takes` says.
+    """
     for name in ("lint", "test"):
         (checkout / "scripts" / name).write_text("#!/bin/sh\n")
-    # The real file decides; what would start machines only says so.
-    lab = f'[ "$1" != due ] && echo "$@" >> {checkout.parent}/called || exec {sys.executable} -m lab due\n'
+    called, takes = checkout.parent / "called", checkout.parent / "takes"
+    takes.write_text("0")
+    lab = (
+        f'[ "$1" = due ] && exec {sys.executable} -m lab due\n'
+        f'[ "$1" = down ] || sleep $(cat {takes}) || exit\necho "$@" >> {called}\n'
+    )
     (checkout / "scripts" / "lab").write_text(f"#!/bin/sh\nexport PYTHONPATH={checkout}/ansible\n{lab}")
     shutil.copytree(
         ROOT / "ansible" / "lab", checkout / "ansible" / "lab", dirs_exist_ok=True, ignore=lambda *_: ["passed.json"]
@@ -185,15 +192,41 @@ def test_the_whole_check_runs_the_lab_when_it_is_due(
     monkeypatch.undo()
     for cycle in passed.CYCLES:
         passed.renew(cycle, LOADED, passed.snapshot(checkout), checkout)
-    if changed:
-        (checkout / ROLE).write_text("second\n")
+    return checkout / ".ci" / "run"
 
-    done = subprocess.run([checkout / ".ci" / "run"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
 
-    assert done.returncode == 0, done.stderr
-    called = checkout.parent / "called"
-    said = called.read_text().splitlines() if called.exists() else []
-    assert said == (["test --cycle cluster -m not long", "down --purge"] if ran else [])
+def check(whole_check: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """How the whole check ended, and what it had the lab do."""
+    done = subprocess.run(
+        [whole_check, *arguments], capture_output=True, text=True, env={"PATH": os.environ["PATH"]}, timeout=120
+    )
+    called = whole_check.parents[2] / "called"
+    return done, called.read_text().splitlines() if called.exists() else []
+
+
+def test_the_whole_check_runs_no_lab_while_nothing_has_changed(whole_check: Path) -> None:
+    done, called = check(whole_check)
+
+    assert (done.returncode, called) == (0, []), done.stderr
+
+
+def test_the_whole_check_runs_the_lab_when_it_is_due(checkout: Path, whole_check: Path) -> None:
+    (checkout / ROLE).write_text("second\n")
+
+    done, called = check(whole_check)
+
+    assert (done.returncode, called) == (0, ["test --cycle cluster -m not long", "down --purge"]), done.stderr
+    assert "the tests of secure wait for the next run" in done.stderr
+
+
+def test_the_whole_check_ends_the_lab_when_its_time_is_over(checkout: Path, whole_check: Path) -> None:
+    (checkout / ROLE).write_text("second\n")
+    (checkout.parent / "takes").write_text("100")
+
+    done, called = check(whole_check, "3")
+
+    assert (done.returncode, called) == (124, ["down --purge"]), done.stderr
+    assert "run 'scripts/lab test --cycle cluster' alone, and commit passed.json" in done.stderr
 
 
 def test_what_is_read_again_beside_the_service_is_what_it_runs() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.recipes.pages import ROOT, all_fences, block, fences
 
 NOT_RUN = {
-    "demo": "a quarter of an hour, and scripts/test would run itself; what the demo calls is in recipes of its own",
+    "demo": "four to eight minutes, and scripts/test would run itself; what the demo calls is in recipes of its own",
     "plugin-programs": "its programs are the reader's; tests/cluster/apart/test_plugin.py runs tagged applications",
     "demo-output": "what the demo prints, nothing to run",
     "demo-output-whole": "what the demo prints, nothing to run",
@@ -61,6 +61,21 @@ def test_the_excerpt_of_the_demo_is_what_the_demo_prints() -> None:
 
     assert [line for line in excerpt if line != "..." and line not in whole] == []
     assert len(excerpt) <= 20
+
+
+UNTOLD = ("a pause of 15 s", "stopping what was started")
+"""Steps of the demo that its page leaves out."""
+
+
+def test_the_demo_has_the_steps_that_its_page_shows() -> None:
+    whole = next(fence.text for fence in all_fences() if fence.name == "demo-output-whole")
+    shown = re.findall(r"^== (.+) \(\d+ s\)$", whole, re.MULTILINE)
+    steps = re.findall(r'^ *step "(.+)"$', (ROOT / "scripts" / "demo").read_text(), re.MULTILINE)
+    patterns = [re.sub(r"\\\$(\w|\\\{.+?\\\})", ".+", re.escape(step)) for step in steps if not step.startswith(UNTOLD)]
+
+    assert [title for title in shown if not any(re.fullmatch(one, title) for one in patterns)] == []
+    assert [one for one in patterns if not any(re.fullmatch(one, title) for title in shown)] == []
+    assert len(shown) >= len(patterns) >= 10
 
 
 @pytest.mark.parametrize(
