@@ -14,17 +14,24 @@ import pytest
 
 from nodewise.__main__ import cli
 from tests.rooms import ROOMS, ROOT
+from tests.sources import sources
 
 SCHEDULER = ("locality", "jobs/application", "jobs/itemwork", "jobs/kinds")
-ERRORS = ("EnvError", "HadoopError", "InfoError", "JobError", "PlanError")
-"""Their remedy is a field."""
+TO_DO = re.compile(r"`nodewise |(: |; |, so )(ask|choose|give|leave|name|take|use|write)\b")
+"""What stands in a message that says what to do."""
+TOLD_IN_A_MESSAGE = {
+    "infosvc/commands/top.py": "adds the command that shows all names to what the service says",
+    "infosvc/registration/rules.py": "three things to choose from; and what to take out of a circle",
+    "infosvc/state/configuration.py": "a command to register it, or names that are close",
+    "jobs/dashboard/tasks/curves.py": "the values that there are",
+    "jobs/engines/network.py": "an option to leave out",
+}
+"""Files whose errors say what to do in the message, and what they say."""
 IS_NONE = re.compile(r"(?<!there )\b(is|are) none\b(?! of)")
+DERIVED = re.compile(r"^ *class \w+\(", re.MULTILINE)
+"""Only such a class can be an error."""
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 45
-
-
-def sources(*folders: str) -> list[Path]:
-    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "target" not in path.parts]
 
 
 @cache
@@ -68,12 +75,87 @@ def test_the_port_of_the_service_is_written_once() -> None:
     assert written == ["infosvc/wire/client.py"]
 
 
+def origins(module: str, nodes: list[ast.AST]) -> dict[str, str]:
+    """What the names in a module stand for, with the module that defines each."""
+    found = {node.name: f"{module}.{node.name}" for node in nodes if isinstance(node, ast.ClassDef)}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            found |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+    return found
+
+
+def full_name(known: dict[str, str], name: ast.expr) -> str:
+    first, dot, rest = ast.unparse(name).partition(".")
+    return f"{known.get(first, first)}{dot}{rest}"
+
+
+def errors_with_remedy(texts: dict[str, str]) -> set[str]:
+    """The classes of modules whose remedy is a field: made with a `remedy`, or derived from one that is."""
+    parents: dict[str, set[str]] = {}
+    found = set()
+    for module, text in texts.items():
+        nodes = list(ast.walk(ast.parse(text)))
+        known = origins(module, nodes)
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                parents[f"{module}.{node.name}"] = {full_name(known, base) for base in node.bases}
+                made = [one.args for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
+                found |= {f"{module}.{node.name}" for given in made for one in given.args if one.arg == "remedy"}
+    while derived := {name for name, above in parents.items() if above & found} - found:
+        found |= derived
+    return found
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+@cache
+def errors() -> set[str]:
+    """Those of the product and of its benches."""
+    texts = {module_of(path): path.read_text() for path in sources(*ROOMS)}
+    return errors_with_remedy({module: text for module, text in texts.items() if DERIVED.search(text)})
+
+
+def told_in_messages(module: str, text: str, names: set[str]) -> list[int]:
+    """The lines of a module that make such an error with a message that says what to do."""
+    nodes = list(ast.walk(ast.parse(text)))
+    known = origins(module, nodes)
+    calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
+    made = [call for call in calls if full_name(known, call.func) in names]
+    return [call.lineno for call in made if TO_DO.search(ast.unparse(call.args[0]))]
+
+
 @pytest.mark.parametrize("path", sources(*ROOMS), ids=lambda path: str(path.relative_to(ROOT)))
 def test_errors_keep_what_helps_in_a_field_of_its_own(path: Path) -> None:
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args]
-    raised = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ERRORS]
+    told = told_in_messages(module_of(path), path.read_text(), errors())
 
-    assert not [call.lineno for call in raised if "`nodewise " in ast.unparse(call.args[0])]
+    assert bool(told) == (str(path.relative_to(ROOT)) in TOLD_IN_A_MESSAGE), told
+
+
+def test_what_helps_is_found_in_the_message_of_any_error_with_a_remedy() -> None:
+    lost = "class Lost(Exception):\n    def __init__(self, message, remedy=''): ...\nclass Other(Exception): ..."
+    far = "from rooms import lost\nclass Far(lost.Lost): ...\nclass Farther(Far): ..."
+    written = """
+from rooms.far import Farther as TooFar, Other
+from rooms import lost
+
+raise TooFar(f"{name} is away: give another")
+raise lost.Lost("it is away", remedy="give another")
+raise lost.Other("it is away: give another")
+raise Other("it is away: give another")
+raise lost.Lost("it is away, see `nodewise node list`")
+"""
+
+    found = errors_with_remedy({"rooms.lost": lost, "rooms.far": far})
+    assert found == {"rooms.lost.Lost", "rooms.far.Far", "rooms.far.Farther"}
+    assert told_in_messages("rooms.written", written, found) == [5, 9]
+    assert {"environments.errors.EnvError", "infosvc.wire.errors.NotFound", "learning.errors.LearningError"} <= errors()
+    assert {"boxes.box.BoxError", "hadoop.errors.HadoopError", "locality.types.PlanError"} <= errors()
+
+
+def test_only_files_that_are_there_may_tell_what_helps_in_a_message() -> None:
+    assert [path for path in TOLD_IN_A_MESSAGE if not (ROOT / path).is_file()] == []
 
 
 @pytest.mark.parametrize("path", sources(*ROOMS), ids=lambda path: str(path.relative_to(ROOT)))

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
+from itertools import pairwise, permutations, product
+from pathlib import Path, PurePath
+from typing import Any
 
 import pytest
 
@@ -87,9 +89,32 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def floors(contract: Mapping[str, Any]) -> list[list[str]]:
+    """The modules of each layer of a contract, from the highest layer on."""
+    room = "".join(f"{name}." for name in contract.get("containers", []))
+    return [[f"{room}{name}" for name in layer.split(" | ")] for layer in contract["layers"]]
+
+
+def forbidden(contract: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who must not import whom: the next floor, the floor beside, or what the contract names."""
+    if contract["type"] == "layers":
+        layers = floors(contract)
+        upwards = [pair for above, below in pairwise(layers) for pair in product(below, above)]
+        return upwards + [pair for layer in layers for pair in permutations(layer, 2)]
+    if contract["type"] == "independence":
+        (group,) = (name.removesuffix(".*") for name in contract["modules"])
+        beside = sorted(file.parent.name for file in (ROOT / group.replace(".", "/")).glob("*/__init__.py"))
+        return [(f"{group}.{one}", f"{group}.{other}") for one, other in permutations(beside, 2)]
+    service = next(one for one in CONFIG["contracts"] if one["name"] == SERVICE)
+    hidden = [name for layer in floors(service)[:-1] for name in layer]
+    named = [hidden if name == "infosvc.*" else [name] for name in contract["forbidden_modules"]]
+    return list(product(contract["source_modules"], (one for names in named for one in names)))
+
+
 def plant(tree: Path, importer: str, imported: str) -> None:
     """Write an import at the end of a module of the copy."""
-    file = (tree / importer.replace(".", "/")).with_suffix(".py")
+    place = tree / importer.replace(".", "/")
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     file.write_text(f"{file.read_text()}\nimport {imported}\n")
 
 
@@ -119,6 +144,24 @@ def test_a_forbidden_import_in_each_direction_breaks_its_contract(tree: Path) ->
     for importer, imported, contracts in FORBIDDEN:
         for contract in contracts:
             assert f"{importer} -> {imported} " in said[contract], contract
+
+
+def test_an_import_of_the_next_floor_or_of_any_room_that_a_contract_forbids_breaks_it(tree: Path) -> None:
+    pairs = {contract["name"]: forbidden(contract) for contract in CONFIG["contracts"]}
+    for importer, imported in {pair for some in pairs.values() for pair in some}:
+        plant(tree, importer, imported)
+    said = broken(tree)
+
+    missed = {
+        name: [pair for pair in some if f"{pair[0]} -> {pair[1]} " not in said.get(name, "")]
+        for name, some in pairs.items()
+    }
+    assert {name: some for name, some in missed.items() if some or not pairs[name]} == {}
+    assert {("collectors", "nodewise"), ("jobs", "collectors")} <= set(pairs[STACK])
+    assert {("hadoop.rest", "hadoop.client"), ("hadoop.client", "hadoop.local")} <= set(pairs[HADOOP])
+    assert {("infosvc.core", "infosvc.http"), ("infosvc.registration", "infosvc.posting")} <= set(pairs[SERVICE])
+    assert {("jobs.kinds", "jobs.submitter"), ("jobs.worker", "jobs.training")} <= set(pairs[JOBS])
+    assert ("jobs", "infosvc.http") in pairs[WIRE]
 
 
 def graph_of(where: Path) -> dict[str, set[str]]:
@@ -199,12 +242,12 @@ def test_answers_are_read_until_a_deadline_in_one_place() -> None:
 
 
 SAME_NAME = {
-    "__init__": "Python wants it in each package",
-    "coordinator": "what each kind of job must have: its coordinator",
-    "request": "what each kind of job has: what a user asks of it",
-    "settings": "what each kind of job has: its options",
+    "__init__.py": "Python wants it in each package",
+    "jobs/kinds/*/coordinator.py": "what each kind of job must have: its coordinator",
+    "jobs/kinds/*/request.py": "what each kind of job has: what a user asks of it",
+    "jobs/kinds/*/settings.py": "what each kind of job has: its options",
 }
-"""Stems that several files of one room share, with the reason."""
+"""Files of one room that share a stem, with the reason."""
 
 
 def stems(where: Path) -> dict[tuple[str, str], list[str]]:
@@ -218,14 +261,23 @@ def stems(where: Path) -> dict[tuple[str, str], list[str]]:
     return found
 
 
+def unreasoned(where: Path) -> set[str]:
+    """The files that share their name's stem with others of their room, and are not among those that may."""
+    shared = {file for files in stems(where).values() if len(files) > 1 for file in files}
+    return {file for file in shared if not any(PurePath(file).match(pattern) for pattern in SAME_NAME)}
+
+
 def test_no_two_modules_of_a_room_share_a_name_without_need(tree: Path) -> None:
-    shared = {stem: files for (_, stem), files in stems(ROOT).items() if len(files) > 1}
+    assert unreasoned(ROOT) == set()
+    shared = [file for files in stems(ROOT).values() if len(files) > 1 for file in files]
+    needed = {pattern for pattern in SAME_NAME if any(PurePath(file).match(pattern) for file in shared)}
+    assert needed == set(SAME_NAME), "a reason for what is shared no more"
 
-    assert {stem: files for stem, files in shared.items() if stem not in SAME_NAME} == {}
-    assert set(SAME_NAME) == set(shared), "a reason for what is shared no more"
-
-    (tree / "infosvc" / "http" / "api" / "server.py").write_text("")
-    assert len(stems(tree)["infosvc/http", "server"]) == 2
+    planted = {"infosvc/http/api/server.py", "infosvc/http/settings.py", "infosvc/http/api/settings.py"}
+    planted |= {"jobs/kinds/task/images/settings.py", "jobs/application/settings.py"}
+    for path in planted:
+        (tree / path).write_text("")
+    assert unreasoned(tree) == planted - {"jobs/application/settings.py"} | {"infosvc/http/server.py"}
 
 
 MOST_FILES = 20
