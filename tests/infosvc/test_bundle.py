@@ -15,6 +15,7 @@ from infosvc.shipping.bundle import build, catalog
 from infosvc.shipping.catalog import in_turns
 from infosvc.wire.errors import Conflict
 from infosvc.wire.records import Kind, Scope, check_name
+from tests.sources import imported, texts
 
 
 def test_equal_sources_give_equal_bytes_and_the_same_version(tmp_path: Path) -> None:
@@ -68,6 +69,20 @@ def test_all_of_the_wire_is_imported_by_a_python_that_has_nothing_but_its_standa
 
     assert {"infosvc.wire.client", "infosvc.wire.http_server", "infosvc.wire.service_options"} <= set(modules)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def of_others(text: str) -> set[str]:
+    """What a source imports beside the standard library and the wire."""
+    found = {name for name in imported(text) if name.split(".")[0] not in sys.stdlib_module_names}
+    return {name for name in found if not f"{name}.".startswith("infosvc.wire.")}
+
+
+def test_no_function_of_the_wire_imports_more_than_the_standard_library() -> None:
+    found = {path: of_others(text) for path, text in texts("infosvc/wire").items()}
+
+    assert {path: names for path, names in found.items() if names} == {}
+    assert of_others("def f():\n    import yaml, json.decoder\n    from infosvc.wire import errors") == {"yaml"}
+    assert of_others("from infosvc import wire, data") == {"infosvc", "infosvc.data"}
 
 
 def test_the_bundle_is_built_without_running_code_of_other_rooms(tmp_path: Path) -> None:

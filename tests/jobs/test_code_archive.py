@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from hadoop.installation import ROOT
 from jobs.code_archive import code_zip
+from jobs.kinds import KINDS
 from jobs.own_cache import MOST_KEPT
+from tests.rooms import ROOMS
+from tests.sources import imported, sources
 
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 
@@ -25,25 +30,83 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "nodewise"
 
 
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """One with bytecode, made once for all tests that only look into it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        return code_zip()
+
+
+def printed(content: bytes, folder: Path, program: str, python: Path = Path(sys.executable)) -> str:
+    """What a program prints that knows our code by the archive alone."""
+    (folder / "code.zip").write_bytes(content)
+    check = f"import sys; sys.path = [p for p in sys.path if p != {str(ROOT)!r}]; {program}"
+    words, environment = [str(python), "-c", check], {"PYTHONPATH": "code.zip"}
+    found = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    return str(found.stdout).strip()
+
+
 def find_file(content: bytes, folder: Path, module: str, python: Path = Path(sys.executable)) -> str:
     """Where a module comes from, if nothing but the archive has it."""
-    (folder / "code.zip").write_bytes(content)
-    check = (
-        f"import sys; sys.path = [p for p in sys.path if p != {str(ROOT)!r}]; import {module} as m; print(m.__file__)"
-    )
-    words, environment = [str(python), "-c", check], {"PYTHONPATH": "code.zip"}
-    found = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-    return str(found.stdout).strip().removeprefix(f"{folder}/")
+    found = printed(content, folder, f"import {module} as m; print(m.__file__)", python)
+    return found.removeprefix(f"{folder}/")
 
 
 @pytest.mark.parametrize(
     ("python", "module"),
-    [(Path(sys.executable), "jobs.kinds.__main__"), (WORKER_PYTHON, "jobs.worker.__main__")],
-    ids=["application master", "worker"],
+    [
+        (Path(sys.executable), "jobs.kinds.__main__"),
+        (WORKER_PYTHON, "jobs.worker.__main__"),
+        (WORKER_PYTHON, "nodewise.learning"),
+    ],
+    ids=["application master", "worker", "program that trains"],
 )
-@pytest.mark.usefixtures("cache")
-def test_entry_points_are_imported_from_it_alone_as_bytecode(python: Path, module: str, tmp_path: Path) -> None:
-    assert find_file(code_zip(), tmp_path, module, python) == f"code.zip/{module.replace('.', '/')}.pyc"
+def test_entry_points_are_imported_from_it_alone_as_bytecode(
+    python: Path, module: str, archive: bytes, tmp_path: Path
+) -> None:
+    assert find_file(archive, tmp_path, module, python) == f"code.zip/{module.replace('.', '/')}.pyc"
+
+
+def test_every_kind_of_job_is_imported_from_it_alone(archive: bytes, tmp_path: Path) -> None:
+    program = (
+        "from jobs.kinds import KINDS, find_kind; "
+        "print(*(sys.modules[find_kind(name).__module__].__file__ for name in KINDS))"
+    )
+    modules = [place.partition(":")[0] for place in KINDS.values()]
+
+    found = printed(archive, tmp_path, program).split()
+    assert found == [f"{tmp_path}/code.zip/{module.replace('.', '/')}.pyc" for module in modules]
+
+
+def shipped(content: bytes) -> dict[str, str]:
+    """The sources in an archive by their modules."""
+    files = zipfile.ZipFile(io.BytesIO(content))
+    names = [name for name in files.namelist() if name.endswith(".py")]
+    return {name.removesuffix(".py").replace("/", "."): files.read(name).decode() for name in names}
+
+
+def test_what_its_modules_import_of_ours_is_in_it_too(archive: bytes) -> None:
+    files = shipped(archive)
+    ours = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in sources(*ROOMS)}
+    left_out = {module.removesuffix(".__init__") for module in ours - set(files)}
+    assert "hadoop.local" in left_out
+
+    missing = {(module, name) for module, text in files.items() for name in imported(text) if name in left_out}
+    assert missing == set()
+
+
+def test_none_of_its_functions_imports_what_is_for_terminals(archive: bytes) -> None:
+    likely = {module: text for module, text in shipped(archive).items() if "click" in text or "rich" in text}
+    for_terminals = {module for module, text in likely.items() for name in imported(text) if is_for_terminals(name)}
+
+    assert for_terminals == set()
+    assert [is_for_terminals(name) for name in ("click", "rich.console", "richer")] == [True, True, False]
+
+
+def is_for_terminals(module: str) -> bool:
+    return module.split(".")[0] in ("click", "rich")
 
 
 def test_it_is_made_once_and_the_same_each_time(cache: Path) -> None:

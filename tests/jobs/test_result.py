@@ -27,6 +27,8 @@ from jobs.images.result import accuracy_json
 from jobs.kinds.classify.request import Request
 from jobs.kinds.classify.settings import ClassifySettings
 from jobs.kinds.command.settings import CommandSettings
+from jobs.kinds.pool.settings import PoolSettings
+from jobs.kinds.train.settings import TrainSettings
 
 KNOWN = Accuracy(right=9, wrong=3, unknown=2, by_class={"cat": (8, 10), "dog": (1, 2)})
 
@@ -150,7 +152,7 @@ def test_what_is_not_said_has_the_default_of_the_settings() -> None:
     assert asked.options == JobOptions()
 
 
-@pytest.mark.parametrize("kind", [ClassifySettings, CommandSettings, JobOptions])
+@pytest.mark.parametrize("kind", [ClassifySettings, CommandSettings, JobOptions, PoolSettings, TrainSettings])
 def test_every_option_has_words_and_limits_of_numbers(kind: type[Any]) -> None:
     for field, known in options_of(kind):
         assert known.help, field.name
