@@ -6,14 +6,16 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tests.rooms import ROOMS, ROOT
-
-PRODUCT = tuple(room for room in ROOMS if room != "bench")
-"""A bench asks Hadoop by itself: it measures the product by something else."""
+from tests.rooms import ROOT
 
 
 def sources(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "target" not in path.parts]
+
+
+def module_of(path: Path) -> str:
+    """How a source is imported."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def texts(*folders: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.recipes.pages import PAGES, ROOT
+from tests.rooms import CONFIG, floors
 
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
@@ -110,20 +110,19 @@ def test_the_architecture_is_drawn(heading: str) -> None:
 
 
 def test_the_architecture_names_every_room_and_floor() -> None:
-    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     text = parts(ARCHITECTURE)["Which room may import which"]
     arrows = {name for pair in re.findall(r"^  (\w+) -.*?> ?(?:\|.*?\| )?(\w+)$", text, re.MULTILINE) for name in pair}
-    assert arrows == set(config["root_packages"])
+    assert arrows == set(CONFIG["root_packages"])
 
-    for contract in config["contracts"]:
+    for contract in CONFIG["contracts"]:
         if contract["type"] == "layers" and (room := contract.get("containers", [""])[0]):
-            floors = [
-                sorted(name for name in layer.split(" | ") if (ROOT / room / name).is_dir())
-                for layer in contract["layers"]
+            folders = [
+                sorted(name.partition(".")[2] for name in floor if (ROOT / name.replace(".", "/")).is_dir())
+                for floor in floors(contract)
             ]
             (row,) = re.findall(rf"^\| `{room}/` \| (.+) \|$", text, re.MULTILINE)
             assert [sorted(re.findall(r"`(\w+)`", floor)) for floor in row.split(", ")] == [
-                one for one in floors if one
+                one for one in folders if one
             ]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from nodewise.__main__ import cli
 from tests.rooms import ROOMS, ROOT
-from tests.sources import sources
+from tests.sources import module_of, sources
 
 SCHEDULER = ("locality", "jobs/application", "jobs/itemwork", "jobs/kinds")
 TO_DO = re.compile(r"`nodewise |(: |; |, so )(ask|choose|give|leave|name|take|use|write)\b")
@@ -104,10 +104,6 @@ def errors_with_remedy(texts: dict[str, str]) -> set[str]:
     while derived := {name for name, above in parents.items() if above & found} - found:
         found |= derived
     return found
-
-
-def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 @cache

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from hadoop.rest.default_ports import DEFAULT_PORTS
-from tests.rooms import ROOT
-from tests.sources import PRODUCT, not_allowed, texts, without_docstrings
+from tests.rooms import PRODUCT, ROOT
+from tests.sources import not_allowed, texts, without_docstrings
 
 PORT = re.compile(rf"(?<!\d)({'|'.join(str(port) for port in DEFAULT_PORTS.values())})(?!\d)")
 PORT_ALLOWED = {

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Mapping
 from itertools import pairwise, permutations, product
 from pathlib import Path, PurePath
@@ -16,8 +15,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+from tests.rooms import CONFIG, ROOT, floors
+
 STACK = "Rooms stand above one another"
 SERVICE = "The floors of the service"
 WIRE = "Of the service, other rooms know only the wire"
@@ -87,12 +86,6 @@ def tree(tmp_path: Path) -> Path:
                 shutil.copyfile(file, target)
     shutil.copyfile(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
     return tmp_path
-
-
-def floors(contract: Mapping[str, Any]) -> list[list[str]]:
-    """The modules of each layer of a contract, from the highest layer on."""
-    room = "".join(f"{name}." for name in contract.get("containers", []))
-    return [[f"{room}{name}" for name in layer.split(" | ")] for layer in contract["layers"]]
 
 
 def forbidden(contract: Mapping[str, Any]) -> list[tuple[str, str]]:

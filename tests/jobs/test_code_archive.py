@@ -18,7 +18,7 @@ from jobs.code_archive import code_zip
 from jobs.kinds import KINDS
 from jobs.own_cache import MOST_KEPT
 from tests.rooms import ROOMS
-from tests.sources import imported, sources
+from tests.sources import imported, module_of, sources
 
 WORKER_PYTHON = ROOT / ".venv-worker" / "bin" / "python"
 
@@ -89,7 +89,7 @@ def shipped(content: bytes) -> dict[str, str]:
 
 def test_what_its_modules_import_of_ours_is_in_it_too(archive: bytes) -> None:
     files = shipped(archive)
-    ours = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in sources(*ROOMS)}
+    ours = {module_of(path) for path in sources(*ROOMS)}
     left_out = {module.removesuffix(".__init__") for module in ours - set(files)}
     assert "hadoop.local" in left_out
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from tests.recipes.pages import ROOT
 from tests.recipes.shell import Shell
-from tests.rooms import ROOMS as EVERY_ROOM
+from tests.rooms import PRODUCT
 
 MADE_BY_SETUP = (".venv-worker", "hadoop/target")
 BYTECODE = "__pycache__"
-ROOMS = tuple(room for room in EVERY_ROOM if room != "bench")  # which no checkout is asked to import
 
 
 class Checkout:
@@ -61,9 +60,9 @@ class Checkout:
         """A shell in the copy, whose `nodewise` and `python` take every room from it and none from here."""
         own = {"PYTHONPATH": str(self.folder), "XDG_CACHE_HOME": str(home / ".cache")}
         shell = Shell(home, self.folder, own | settings)
-        rooms = ", ".join(ROOMS)
+        rooms = ", ".join(PRODUCT)
         found = shell.run(f"python -c 'import {rooms}; print(*(one.__file__ for one in ({rooms})), sep=chr(10))'")
-        assert found.splitlines() == [str(self.folder / room / "__init__.py") for room in ROOMS]
+        assert found.splitlines() == [str(self.folder / room / "__init__.py") for room in PRODUCT]
         return shell
 
 

@@ -21,8 +21,7 @@ class QuestionTest extends WatchCase {
         watch.poll();
         status = 500;
         body = "oh no".getBytes(StandardCharsets.UTF_8);
-        server.removeContext("/");
-        server.createContext("/", exchange -> {
+        answerBy(exchange -> {
             exchange.sendResponseHeaders(status, body.length);
             exchange.getResponseBody().write(body);
             exchange.close();
@@ -60,8 +59,7 @@ class QuestionTest extends WatchCase {
     @Test
     void aRequestThatWasGivenUpIsEnded() throws IOException, InterruptedException {
         CountDownLatch ended = new CountDownLatch(1);
-        server.removeContext("/");
-        server.createContext("/", exchange -> {
+        answerBy(exchange -> {
             exchange.sendResponseHeaders(200, 0);
             try {
                 while (true) { // a drop at a time, until nobody listens
@@ -85,8 +83,7 @@ class QuestionTest extends WatchCase {
         CountDownLatch ended = new CountDownLatch(1);
         AtomicLong sent = new AtomicLong();
         byte[] part = new byte[1 << 16];
-        server.removeContext("/");
-        server.createContext("/", exchange -> {
+        answerBy(exchange -> {
             exchange.sendResponseHeaders(200, 0);
             try {
                 while (sent.addAndGet(part.length) < 8L * Question.LARGEST) {
@@ -107,8 +104,7 @@ class QuestionTest extends WatchCase {
     @Test
     void anAnswerThatSaysItIsTooLargeIsNotWaitedFor() throws IOException, InterruptedException {
         CountDownLatch told = new CountDownLatch(1);
-        server.removeContext("/");
-        server.createContext("/", exchange -> {
+        answerBy(exchange -> {
             exchange.sendResponseHeaders(200, Question.LARGEST + 1L);
             exchange.getResponseBody().flush();
             try {
@@ -126,8 +122,7 @@ class QuestionTest extends WatchCase {
 
     /** Answer from now on with parts: the query of each but the last leads to the next one. */
     private void answerInParts(byte[]... parts) {
-        server.removeContext("/");
-        server.createContext("/", exchange -> {
+        answerBy(exchange -> {
             asked.add(exchange.getRequestURI().getQuery() + " " + exchange.getRequestHeaders().getFirst("If-None-Match"));
             String query = exchange.getRequestURI().getQuery();
             int part = query.contains("after") ? Integer.parseInt(query.replaceAll(".*after=", "")) : 0;

@@ -1,6 +1,7 @@
 package nodewise.yarn;
 
 import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpHandler;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -46,14 +47,28 @@ abstract class WatchCase {
 
     protected void write(String line) throws IOException {
         String url = "service.url = http://127.0.0.1:" + server.getAddress().getPort();
-        Files.writeString(file, url + "\nservice.timeout-ms = 20000\nservice.poll-interval-ms = 100\n" + line + "\n");
+        store(url + "\nservice.timeout-ms = 20000\nservice.poll-interval-ms = 100\n" + line + "\n");
+    }
+
+    /** Change the settings, and the time of their file with them. */
+    protected void replace(String part, String by) throws IOException {
+        store(Files.readString(file).replace(part, by));
+    }
+
+    private void store(String settings) throws IOException {
+        Files.writeString(file, settings);
         Files.setLastModifiedTime(file, FileTime.fromMillis(System.nanoTime() / 1000));
     }
 
     /** From the next turn on, wait no more than 300 ms for an answer. */
     protected void hurry() throws IOException {
-        Files.writeString(file, Files.readString(file).replace("20000", "300"));
-        Files.setLastModifiedTime(file, FileTime.fromMillis(System.nanoTime() / 1000));
+        replace("20000", "300");
+    }
+
+    /** From now on, answer in another way. */
+    protected void answerBy(HttpHandler handler) {
+        server.removeContext("/");
+        server.createContext("/", handler);
     }
 
     private void answer(HttpExchange exchange) throws IOException {

@@ -9,7 +9,6 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileTime;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -36,8 +35,8 @@ class WatchTest extends WatchCase {
         // Connections are taken at the first address, and never answered.
         try (ServerSocket frozen = new ServerSocket(0, 8, InetAddress.getLoopbackAddress())) {
             String first = "service.url = http://127.0.0.1:" + frozen.getLocalPort() + ", http://";
-            Files.writeString(file, Files.readString(file).replace("service.url = http://", first).replace("20000", "300"));
-            Files.setLastModifiedTime(file, FileTime.fromMillis(System.nanoTime() / 1000));
+            replace("service.url = http://", first);
+            hurry();
             watch.poll();
             assertTrue(knows(), watch.question.failed);
             long began = System.nanoTime();
@@ -54,8 +53,7 @@ class WatchTest extends WatchCase {
 
     @Test
     void ofSeveralServicesTheOtherOneIsAskedWhenTheFirstCannotEvenBeAsked() throws IOException, InterruptedException {
-        Files.writeString(file, Files.readString(file).replace("service.url = ", "service.url = http://master..one:8400, "));
-        Files.setLastModifiedTime(file, FileTime.fromMillis(System.nanoTime() / 1000));
+        replace("service.url = ", "service.url = http://master..one:8400, ");
         watch.poll();
         assertTrue(knows(), watch.question.failed);
         assertEquals(0, watch.question.failures);
@@ -128,8 +126,7 @@ class WatchTest extends WatchCase {
         watch.poll();
         status = 500;
         write("first.score = other higher 0..1");
-        server.removeContext("/");
-        server.createContext("/", exchange -> {
+        answerBy(exchange -> {
             assertEquals("free", watch.known().orElseThrow().settings().judgement("first").terms().get(0).name());
             exchange.sendResponseHeaders(500, -1);
             exchange.close();
